@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use exactile_core::facts::{Facts, Known};
 use exactile_core::ir::Grid;
-use exactile_core::launch::{Launch, Passed};
+use exactile_core::launch::{Launch, Numbers, Passed};
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::BlockFunc;
 use exactile_store::Store;
@@ -38,7 +38,7 @@ pub(crate) struct Place<'a> {
     device: &'a Device,
     request: &'a Request,
     slot: Arc<Slot<Prepared>>,
-    /// Whether an earlier launch proved those that reach as far in bounds, if that was asked.
+    /// Whether an earlier launch proved this one in bounds, if that was asked.
     pub(crate) is_proved: bool,
 }
 
@@ -72,9 +72,13 @@ impl Request {
         }
     }
 
-    /// Where the kernel for launches like this one is.
-    pub(crate) fn place<'a>(&'a self, device: &'a Device, reach: Option<&Reach>) -> Place<'a> {
-        let (slot, is_proved) = device.cache().place(&self.key, reach);
+    /// Where the kernel for launches like this one is, and whether this one, if that is asked, is proved in bounds.
+    pub(crate) fn place<'a>(
+        &'a self,
+        device: &'a Device,
+        launch: Option<&Launch<'_>>,
+    ) -> Place<'a> {
+        let (slot, is_proved) = device.cache().place(&self.key, launch);
         Place {
             device,
             request: self,
@@ -83,14 +87,14 @@ impl Request {
         }
     }
 
-    /// The same for who has the place already, and whether launches that reach as far are proved in bounds.
+    /// The same for who has the place already.
     pub(crate) fn place_at<'a>(
         &'a self,
         device: &'a Device,
         slot: &Arc<Slot<Prepared>>,
-        reach: &Reach,
+        launch: &Launch<'_>,
     ) -> Place<'a> {
-        let is_proved = device.cache().is_proved(&self.key, slot, reach);
+        let is_proved = device.cache().is_proved(&self.key, slot, launch);
         Place::at(device, self, slot, is_proved)
     }
 
@@ -124,7 +128,7 @@ impl Request {
             request: self.clone(),
             grid: launch.grid,
             arguments: launch.arguments.to_vec(),
-            reach: Reach::of(launch),
+            reach: Reach::of(launch, Numbers::ALL),
             trace: Box::new(trace),
             needed,
         }
@@ -221,7 +225,7 @@ impl Job {
     fn each_code(&self, device: &Device, take: &mut dyn FnMut(&Runs) -> Result<()>) -> Result<()> {
         let place = self.request.place(device, None);
         let prepared = place.prepared(&self.trace)?;
-        let proves = device.trusts_proofs() && prepared.is_provable;
+        let proves = device.trusts_proofs() && prepared.moved_by.is_some();
         let launch = Launch::new(self.grid, &self.arguments);
         let bounds: &[Bounds] = match self.needed {
             Needed::Checked => &[Bounds::Checked],

@@ -67,6 +67,8 @@ impl Bound<'_> {
     }
 
     /// What code is handed for it.
+    // Where it is called, it waits for the words that it has just written, once an argument.
+    #[inline]
     pub(crate) fn passed(&self) -> Passed {
         match self {
             Self::Read(part) => part.passed(Access::Read),

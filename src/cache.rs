@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use exactile_core::facts::{Facts, Known};
 use exactile_core::ir::Func;
 use exactile_core::lang::KernelIdentity;
+use exactile_core::launch::Launch;
 use exactile_core::target::Options;
 use exactile_store::sum;
 use rustc_hash::FxHashMap;
@@ -121,6 +122,13 @@ struct Launched {
     proofs: Proofs,
 }
 
+impl Launched {
+    fn is_proved(&mut self, launch: &Launch<'_>) -> bool {
+        let numbers = self.prepared.made().and_then(|it| it.moved_by);
+        numbers.is_some_and(|numbers| self.proofs.hold(launch, numbers))
+    }
+}
+
 #[derive(Default)]
 struct Tables {
     by_launch: FxHashMap<LaunchKey, Launched>,
@@ -143,7 +151,7 @@ impl Cache {
     /// How many different codes there are.
     pub(crate) fn len(&self) -> usize {
         let slots: Vec<_> = self.tables().by_code.values().cloned().collect();
-        slots.iter().filter(|slot| slot.is_made()).count()
+        slots.iter().filter(|slot| slot.made().is_some()).count()
     }
 
     /// What was spent so far.
@@ -159,33 +167,33 @@ impl Cache {
         }
     }
 
-    /// The place of the block IR for launches with this key, and whether those that reach as far, if that is
-    /// asked, are proved in bounds. It is the one lock of a launch that finds its code made.
+    /// The place of the block IR for launches with this key, and whether this one, if that is
+    /// asked, is proved in bounds. It is the one lock of a launch that finds its code made.
     pub(crate) fn place(
         &self,
         key: &LaunchKey,
-        reach: Option<&Reach>,
+        launch: Option<&Launch<'_>>,
     ) -> (Arc<Slot<Prepared>>, bool) {
         let mut tables = self.tables();
-        if let Some(launched) = tables.by_launch.get(key) {
-            let is_proved = reach.is_some_and(|reach| launched.proofs.hold(reach));
+        if let Some(launched) = tables.by_launch.get_mut(key) {
+            let is_proved = launch.is_some_and(|launch| launched.is_proved(launch));
             return (Arc::clone(&launched.prepared), is_proved);
         }
         let launched = tables.by_launch.entry(key.clone()).or_default();
         (Arc::clone(&launched.prepared), false)
     }
 
-    /// Whether launches of the IR in this place that reach as far are proved in bounds.
+    /// Whether a launch of the IR in this place is proved in bounds.
     pub(crate) fn is_proved(
         &self,
         key: &LaunchKey,
         place: &Arc<Slot<Prepared>>,
-        reach: &Reach,
+        launch: &Launch<'_>,
     ) -> bool {
-        let tables = self.tables();
-        let launched = tables.by_launch.get(key);
+        let mut tables = self.tables();
+        let launched = tables.by_launch.get_mut(key);
         let same = launched.filter(|it| Arc::ptr_eq(&it.prepared, place));
-        same.is_some_and(|it| it.proofs.hold(reach))
+        same.is_some_and(|it| it.is_proved(launch))
     }
 
     /// Notes a checked launch without an error of the IR in this place, unless another is there by now.
@@ -211,7 +219,10 @@ impl Cache {
     #[cfg(test)]
     pub(crate) fn has(&self, key: &CodeKey) -> bool {
         let tables = self.tables();
-        tables.by_code.get(key).is_some_and(|slot| slot.is_made())
+        tables
+            .by_code
+            .get(key)
+            .is_some_and(|slot| slot.made().is_some())
     }
 
     /// Notes that a backend makes a code.

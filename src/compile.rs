@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use exactile_core::diagnostic::Diagnostics;
 use exactile_core::facts::{Facts, Within};
 use exactile_core::ir::Func;
-use exactile_core::launch::Launch;
 use exactile_core::launch::printed::Prints;
+use exactile_core::launch::{Launch, Numbers};
 use exactile_core::passes::conditions::{Conditions, OfNumbers};
-use exactile_core::passes::proof::accesses_ignore_memory;
+use exactile_core::passes::proof::numbers_of_accesses;
 use exactile_core::pipeline;
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
@@ -54,11 +54,12 @@ pub(crate) struct Prepared {
     /// The configuration, for people.
     config: String,
     options: Options,
-    /// Whether a checked launch without an error proves later ones in bounds: the accesses ignore memory.
-    pub(crate) is_provable: bool,
+    /// The numbers that the accesses follow from: a checked launch without an error proves later ones with the same of
+    /// these in bounds. Nothing where the accesses depend on memory.
+    pub(crate) moved_by: Option<Numbers>,
     /// What launches must be like for code that relies on it.
     conditions: Conditions,
-    /// The first launch, and what holds for all that reach as far, as most do: it is not computed again.
+    /// The first launch, and what holds for all with the same integers, as most have: it is not computed again.
     first: OnceLock<(Reach, OfNumbers)>,
     /// What bounds of tiles are known to lie in.
     within: Vec<Within>,
@@ -117,18 +118,17 @@ impl Prepared {
 
     fn of_numbers(&self, launch: &Launch<'_>) -> OfNumbers {
         let compute = || self.conditions.of_numbers(launch);
-        let (first, numbers) = self.first.get_or_init(|| (Reach::of(launch), compute()));
-        match first.is_of(launch) {
+        let integers = self.conditions.integers();
+        let first = || (Reach::of(launch, integers), compute());
+        let (first, numbers) = self.first.get_or_init(first);
+        match first.is_of(launch, integers) {
             true => *numbers,
             false => compute(),
         }
     }
 
     fn own_code(&self, device: &Device, bounds: Bounds, launch: &Launch<'_>) -> Result<&Code> {
-        let facts = Facts {
-            within: self.within.clone(),
-            ..self.conditions.facts_with(self.of_numbers(launch), launch)
-        };
+        let facts = self.conditions.facts_with(self.of_numbers(launch), launch);
         let grid = match device.runs_gpu_code() {
             true => GridMapping::of(launch.grid),
             false => GridMapping::Direct,
@@ -142,6 +142,8 @@ impl Prepared {
         let boxed = self.boxed.as_ref().filter(|_| facts.boxes);
         let block = boxed.unwrap_or(&self.block);
         by_grid[usize::from(grid != GridMapping::Direct)].get_or_make(|| {
+            let within = self.within.clone();
+            let facts = Facts { within, ..facts };
             let mut compilation = Compilation::of(block);
             let variant = variant(bounds, &facts, grid);
             compilation.shown = self.shown.variant(&variant);
@@ -227,7 +229,7 @@ impl Compilation {
         self.done("trace", &traced);
         let is_gpu = device.runs_gpu_code();
         let origin = is_gpu.then(|| Origin::of(&traced, facts));
-        let is_provable = accesses_ignore_memory(&traced, options.determinism);
+        let moved_by = numbers_of_accesses(&traced, options.determinism);
         let target = device.target();
         let block = self.front(traced.clone(), device, options, facts)?;
         let boxed = self.boxed(&traced, &target, options, facts)?;
@@ -239,7 +241,7 @@ impl Compilation {
             boxed,
             config: config.to_string(),
             options: *options,
-            is_provable,
+            moved_by,
             conditions,
             first: OnceLock::new(),
             within: facts.within.clone(),

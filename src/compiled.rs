@@ -69,7 +69,7 @@ impl<P> Kernel<P> {
         let place = request.place(device, None);
         let prepared = place.prepared(|| self.trace_with(&bound.choices))?;
         prepared.code(device, Bounds::Checked, &launch)?;
-        if prepared.is_provable && device.trusts_proofs() {
+        if prepared.moved_by.is_some() && device.trusts_proofs() {
             prepared.code(device, Bounds::Unchecked, &launch)?;
         }
         let ready = Ready {
@@ -87,15 +87,24 @@ impl<P> Kernel<P> {
 }
 
 impl Ready {
-    /// Where the code is, and whether launches that reach as far, if that is asked, are proved in bounds.
-    pub(crate) fn place<'a>(&'a self, device: &'a Device, reach: Option<&Reach>) -> Place<'a> {
+    /// Where the code is, and whether a launch, if that is asked, is proved in bounds.
+    pub(crate) fn place<'a>(
+        &'a self,
+        device: &'a Device,
+        launch: Option<&Launch<'_>>,
+    ) -> Place<'a> {
         let (request, slot) = (&self.request, &self.slot);
-        let Some(unknown) = reach.filter(|&reach| self.proved.get() != Some(reach)) else {
-            return Place::at(device, request, slot, reach.is_some());
+        let provable = self.slot.made().and_then(|prepared| prepared.moved_by);
+        let Some((launch, numbers)) = launch.zip(provable) else {
+            return Place::at(device, request, slot, false);
         };
-        let place = request.place_at(device, slot, unknown);
+        let is_proved = |reach: &Reach| reach.is_of(launch, numbers);
+        if self.proved.get().is_some_and(is_proved) {
+            return Place::at(device, request, slot, true);
+        }
+        let place = request.place_at(device, slot, launch);
         if place.is_proved {
-            let _ = self.proved.set(unknown.clone());
+            let _ = self.proved.set(Reach::of(launch, numbers));
         }
         place
     }

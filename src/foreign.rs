@@ -299,7 +299,8 @@ impl Stream {
     /// nothing, such as `()`, says that the stream is there as long as the device.
     ///
     /// # Safety
-    /// The handle is null or that of a stream which is there as long as `owner`.
+    /// The handle is null or that of a stream which is there as long as `owner`. Nobody begins a capture of it while a call is under way
+    /// that is handed it, or memory that is used in it.
     ///
     /// # Errors
     /// The device is no GPU, or the stream is of another device or context, or the one that means another stream on

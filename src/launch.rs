@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use exactile_core::ir::Grid;
 use exactile_core::lang::is_tracing;
-use exactile_core::launch::{Launch, LaunchError, Passed};
+use exactile_core::launch::{Launch, LaunchError, Numbers, Passed};
 use exactile_core::target::Bounds;
 use exactile_core::verify::BlockFunc;
 use smallvec::SmallVec;
@@ -77,7 +77,7 @@ impl<P> Kernel<P> {
     /// and index: of the least program that has one, the same in every run. What other programs wrote
     /// stays. Of several errors in a loop a GPU may report another one than the CPU. Accesses through tensors that are
     /// arguments are in bounds by construction, unless the kernel takes parts of them. Where accesses do not depend on loaded numbers, a launch that has ended without an error
-    /// proves later ones with the same grid, scalars and lengths: these skip the checks.
+    /// proves later ones with the same grid, the same lengths and the same of those scalars that accesses and assertions follow from: these skip the checks.
     ///
     /// A kernel that prints is waited for, and its errors come here; see
     /// [`device_print`](crate::prelude::device_print).
@@ -156,21 +156,20 @@ impl<P> Kernel<P> {
             device.note(request.job(&launch, self.tracer(choices.clone()), needed));
             return Ok(None);
         }
-        let reach = is_checked.then(|| Reach::of(&launch));
+        let checked = is_checked.then_some(&launch);
         let place = match &self.ready {
-            Some(ready) => ready.place(device, reach.as_ref()),
-            None => request.place(device, reach.as_ref()),
+            Some(ready) => ready.place(device, checked),
+            None => request.place(device, checked),
         };
         let prepared = place.prepared(|| self.trace_with(choices))?;
         let put = (stream, told);
         if !is_checked || place.is_proved && device.trusts_proofs() {
             let code = prepared.code(device, Bounds::Unchecked, &launch)?;
-            // SAFETY: handed on to the caller, or a checked launch of the same IR with the same grid, scalars and lengths had
-            // every access in bounds, and the accesses depend on nothing else.
+            // SAFETY: handed on to the caller, or a checked launch of the same IR had every access in bounds, with the same
+            // grid, lengths and those scalars that its accesses follow from, which depend on nothing else.
             return unsafe { run(device, put, code, &launch, arguments, None) };
         }
-        let proves = reach.as_ref().filter(|_| prepared.is_provable);
-        let proves = proves.map(|reach| (&place, reach));
+        let proves = prepared.moved_by.map(|numbers| (&place, numbers));
         run_checked(device, put, prepared, &launch, arguments, proves)
     }
 
@@ -215,15 +214,14 @@ impl<P> Kernel<P> {
         let (grid, passed) = self.fitting(device, grid, &bound)?;
         let (launch, choices) = (Launch::new(grid, &passed), &bound.choices);
         let made;
-        let reach = Reach::of(&launch);
         let (request, place) = match &self.ready {
             Some(ready) => {
                 let request = ready.request(self.name(), device, &launch, choices)?;
-                (request, ready.place(device, Some(&reach)))
+                (request, ready.place(device, Some(&launch)))
             }
             None => {
                 made = self.request(&launch, choices);
-                (&made, made.place(device, Some(&reach)))
+                (&made, made.place(device, Some(&launch)))
             }
         };
         let bounds = match place.is_proved && device.trusts_proofs() {
@@ -294,7 +292,7 @@ pub(crate) fn run_checked(
     prepared: &Prepared,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, &Reach)>,
+    proves: Option<(&Place<'_>, Numbers)>,
 ) -> Result<Option<Arc<Failure>>> {
     let code = prepared.code(device, Bounds::Checked, launch)?;
     // SAFETY: every access is checked, or to a tile of a tensor that this launch has shown to lie in its
@@ -321,7 +319,7 @@ unsafe fn run(
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, &Reach)>,
+    proves: Option<(&Place<'_>, Numbers)>,
 ) -> Result<Option<Arc<Failure>>> {
     check_places(device, arguments)?;
     if launch.grid.contains(&0) {
@@ -353,7 +351,7 @@ unsafe fn put(
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, &Reach)>,
+    proves: Option<(&Place<'_>, Numbers)>,
 ) -> Result<Option<Arc<Failure>>> {
     if let (Runs::Gpu(gpu_code), Some(gpu)) = (&*code.runs, device.gpu()) {
         let checked = gpu_code
@@ -379,8 +377,8 @@ unsafe fn put(
     })?;
     match &failure {
         None => {
-            if let Some((place, reach)) = proves {
-                place.prove(reach.clone());
+            if let Some((place, numbers)) = proves {
+                place.prove(Reach::of(launch, numbers));
             }
         }
         Some(failure) => {

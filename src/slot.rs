@@ -33,8 +33,8 @@ impl<T> Slot<T> {
         self.maker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn is_made(&self) -> bool {
-        self.made.get().is_some()
+    pub(crate) fn made(&self) -> Option<&T> {
+        self.made.get()
     }
 
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
@@ -106,7 +106,7 @@ mod tests {
                 });
             }
         });
-        assert!(slot.is_made());
+        assert!(slot.made().is_some());
         assert_eq!(makers.into_inner(), 1);
     }
 
@@ -174,7 +174,7 @@ mod tests {
                     scope.spawn(move || work(thread));
                 }
             });
-            assert!(slot.is_made());
+            assert!(slot.made().is_some());
             assert_eq!(made.into_inner(), 1, "after {failures:?} failures");
         }
     }

@@ -101,7 +101,8 @@ impl Line {
     }
 
     /// The first of what may fail here, if it has ended; `waits`: after waiting for it. Under which number its error is kept,
-    /// and what became of it if that is an error. While others capture the stream nothing is seen, as records are cleaned in it.
+    /// and what became of it if that is an error. While others capture the stream nothing is seen, as an event that could not be placed
+    /// would be placed in it.
     fn first_end(&mut self, waits: bool) -> Result<Option<(usize, Option<Arc<Failure>>)>> {
         match self.refuse_capture() {
             Ok(()) => {}
@@ -253,10 +254,11 @@ impl Queues {
         done.and(recorded)
     }
 
-    /// Gives memory back in the stream that used it last, after all other work that uses it.
+    /// Gives memory back in the stream that used it last, after all other work that uses it. A stream of others may be captured
+    /// at any time, and nobody knows when memory goes: in its place the default one waits for that work.
     pub(super) fn free(&mut self, buffer: &mut DeviceBuffer, uses: &Mutex<Uses>) -> Result<()> {
         let last = locked(uses).streams().next_back();
-        let last = last.filter(|&number| self.refuse_capture(number).is_ok());
+        let last = last.filter(|&number| self.list[number].stream.adopted().is_none());
         let number = last.unwrap_or(DEFAULT);
         self.wait_for(number, uses, Access::ReadWrite)?;
         let stream = &self.list[number].stream;

@@ -41,7 +41,8 @@ use crate::error::{Error, Result};
 use crate::slices::{BufferSlice, BufferSliceMut};
 use crate::stream::Stream;
 
-/// A stream of `cudarc` as one that launches are put into, in order with what `cudarc` puts there.
+/// A stream of `cudarc` as one that launches are put into, in order with what `cudarc` puts there. A stream that is being captured is
+/// refused; another thread must not begin a capture of it while a launch is being put there, which nobody can see.
 ///
 /// # Errors
 /// It is a stream of another device or of another context than the primary one, or the default stream of a thread.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use exactile_core::ir::Grid;
-use exactile_core::launch::{Launch, Passed};
+use exactile_core::launch::{Launch, Numbers, Passed};
 use exactile_core::target::BoundsError;
 use smallvec::SmallVec;
 
@@ -34,7 +34,7 @@ impl Checked {
         device: &Device,
         code: &Code,
         launch: &Launch<'_>,
-        proves: Option<(&Place<'_>, &Reach)>,
+        proves: Option<(&Place<'_>, Numbers)>,
         told: Told,
     ) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Checked {
             sites: Arc::clone(&code.sites),
             grid: launch.grid,
             arguments: launch.arguments.into(),
-            proof: proves.map(|(place, reach)| place.proof(reach.clone())),
+            proof: proves.map(|(place, numbers)| place.proof(Reach::of(launch, numbers))),
             told,
             failure: Arc::default(),
         }

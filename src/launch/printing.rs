@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use exactile_core::ir::Number;
 use exactile_core::ir::prints::WORDS;
-use exactile_core::launch::{Launch, Passed};
+use exactile_core::launch::{Launch, Numbers, Passed};
 use smallvec::SmallVec;
 
 use super::{Told, put};
@@ -17,7 +17,6 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::failure::Failure;
 use crate::part::{Part, PartMut};
-use crate::proofs::Reach;
 
 /// Runs code that prints, waits for its end, and prints. What its programs did wrong is an error here.
 ///
@@ -29,7 +28,7 @@ pub(super) unsafe fn run_and_print(
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, &Reach)>,
+    proves: Option<(&Place<'_>, Numbers)>,
 ) -> Result<Option<Arc<Failure>>> {
     let bytes = WORDS as usize * u64::DTYPE.bytes() as usize;
     let mut record = Storage::zeroed(device, bytes)?;

@@ -1,5 +1,7 @@
 //! Every public function of the facade with what makes no sense: an error that says so, or an answer, never a panic.
 
+mod arrays;
+mod graphs;
 mod machines;
 mod text;
 mod views;

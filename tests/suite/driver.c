@@ -1,8 +1,8 @@
 // A driver for CUDA that finds one GPU, whose memory is that of the host and whose kernels do nothing.
-// -DcuX=missing takes the function cuX out of it; -DWRONG: the first kernel has an access out of bounds; -DEVENTS=1: the
-// first event cannot be placed; -DBUSY=600: streams have work under way; -DTELLS: each call that puts work into a stream is
-// told; -DCAPTURED=1: streams are being captured; -DWAITS=999: no wait for a stream ends well; -DBLOCKS=0: no multiprocessor
-// has room for a thread block.
+// -DcuX=missing takes the function cuX out of it; -DWRONG: the first kernel has an access out of bounds, and with -DAGAIN=64
+// each 64th; -DEVENTS=1: the first event cannot be placed; -DBUSY=600: streams have work under way; -DTELLS: each call that
+// puts work into a stream is told; -DCAPTURED=1: streams are being captured; -DWAITS=999: no wait for a stream ends well;
+// -DBLOCKS=0: no multiprocessor has room for a thread block.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +40,9 @@
 #else
 #define TELL
 #endif
+#ifndef AGAIN
+#define AGAIN (1 << 30)
+#endif
 #ifdef WRONG
 #define FAILS 1
 #else
@@ -51,15 +54,16 @@ typedef uint64_t Address;
 
 static char machine_code[] = "machine code";
 
-// The records of the first stream: 64 of 8 words, behind them the address of those of the host, and the turn.
+// The records of the first stream: 64 of 8 words, one of which is the address of two more: that of the records of the host, and
+// the turn.
 enum { RECORDS = 64 * 64 + 16 };
 static uint64_t *records;
 static int launches, events;
 
 // What a lane does that finds an error: the second word of a record is the turn, here and on the host.
 static void fail(void) {
-    uint64_t *shared = (uint64_t *)records[6], *host = (uint64_t *)(shared[0] + records[7]);
-    records[1] = host[1] = shared[1];
+    uint64_t *turn = (uint64_t *)records[6], *host = (uint64_t *)(turn[0] + records[7]);
+    records[1] = host[1] = turn[1];
 }
 
 Code cuInit(unsigned flags) { return STARTS; }
@@ -127,7 +131,7 @@ Code cuFuncGetAttribute(int *value, int attribute, void *function) { *value = 32
 Code cuFuncSetAttribute(void *function, int attribute, int value) { return 0; }
 Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *function, int threads, size_t shared) { *count = BLOCKS; return 0; }
 Code cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extents, const uint64_t *strides, const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill) { memset(map, 0, 128); return 0; }
-Code cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned programs, unsigned one, unsigned shared, void *stream, void **parameters, void **extra) { TELL if (FAILS && !launches++) fail(); return 0; }
+Code cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned programs, unsigned one, unsigned shared, void *stream, void **parameters, void **extra) { TELL if (FAILS && launches++ % AGAIN == 0) fail(); return 0; }
 Code cuLaunchKernelEx(const void *launch, void *function, void **parameters, void **extra) { TELL return 0; }
 
 Code cuGraphCreate(void **graph, unsigned flags) { *graph = &machine_code; return 0; }

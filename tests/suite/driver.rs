@@ -115,6 +115,21 @@ fn checks() -> Result<()> {
     Ok(())
 }
 
+/// Launches of which each 64th, which has the first record again, has an access out of bounds.
+fn errors_in_turns() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let x = Buffer::from_slice(&device, &[1i32; 8])?;
+    let mut y = Buffer::<i32>::zeros(&device, 8)?;
+    for launch in 0..130 {
+        scatters().launch(&device, 1, (&x, &mut y))?;
+        println!("\nbegin");
+        let told = device.synchronize();
+        println!("end");
+        assert_eq!(told.is_err(), launch % 64 == 0, "{launch}: {told:?}");
+    }
+    Ok(())
+}
+
 /// Streams of others in turns, each of which has work under way; and so many that one must be waited for.
 fn streams_in_turns() -> Result<()> {
     let device = Device::cuda(0)?;
@@ -136,11 +151,12 @@ fn streams_in_turns() -> Result<()> {
 }
 
 /// What processes do, by name.
-const WORKS: [(&str, fn() -> Result<()>); 9] = [
+const WORKS: [(&str, fn() -> Result<()>); 10] = [
     ("work", work),
     ("event fails", event_fails),
     ("checks", checks),
     ("fill fails", fill_fails),
+    ("errors in turns", errors_in_turns),
     ("streams in turns", streams_in_turns),
     ("places", refusals::places),
     ("capture of others", refusals::capture_of_others),
@@ -335,22 +351,32 @@ fn streams_of_others_in_turns_wait_for_nothing_and_stay_known() {
     }
 }
 
-#[test]
-fn a_checked_launch_is_a_kernel_and_an_event() {
-    let Some(stub) = Stub::new("checks", &["TELLS".to_string()]) else {
-        return;
-    };
-    let output = stub.run("checks");
+/// The calls that put work into a stream, from each beginning to its end.
+fn calls_of(work: &str, definitions: &[&str]) -> Option<Vec<Vec<String>>> {
+    let definitions: Vec<String> = definitions.iter().map(ToString::to_string).collect();
+    let output = Stub::new(&work.replace(' ', "_"), &definitions)?.run(work);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("outcome: all works"), "{output:?}");
-    let calls: Vec<Vec<&str>> = (text.split("begin\n").skip(1))
-        .map(|part| {
-            let (part, _) = part.split_once("end\n").expect("ends");
-            part.lines()
-                .map(|it| it.trim_start_matches("call: "))
-                .collect()
-        })
-        .collect();
+    let parts = text.split("begin\n").skip(1);
+    let parts = parts.map(|part| part.split_once("end\n").expect("ends").0);
+    let call = |line: &str| line.trim_start_matches("call: ").to_string();
+    Some(parts.map(|part| part.lines().map(call).collect()).collect())
+}
+
+/// Their owner may begin to capture a stream that others have made.
+#[test]
+fn an_error_leaves_nothing_to_do_in_its_stream() {
+    let Some(calls) = calls_of("errors in turns", &["TELLS", "WRONG", "AGAIN=64"]) else {
+        return;
+    };
+    assert_eq!(calls, vec![Vec::<String>::new(); 130]);
+}
+
+#[test]
+fn a_checked_launch_is_a_kernel_and_an_event() {
+    let Some(calls) = calls_of("checks", &["TELLS"]) else {
+        return;
+    };
     let launch = ["cuLaunchKernel", "cuEventRecord"];
     let early = ["cuLaunchKernelEx", "cuEventRecord"];
     // A second stream has events behind all work.

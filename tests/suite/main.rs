@@ -72,6 +72,7 @@ mod print;
 mod products;
 mod programs;
 mod promoted;
+mod proofs;
 #[cfg(feature = "nvptx")]
 mod ptx;
 mod purity;

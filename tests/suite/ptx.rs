@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use exactile::{Options, Schedule};
+use exactile::{Bounds, Options, Schedule, Target};
 use exactile_core::facts::Facts;
 use exactile_core::pipeline;
+use exactile_core::text::parse;
+use exactile_core::verify;
 use exactile_harness::testing::programs::generate::{Limits, able, generate};
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
@@ -69,4 +71,38 @@ fn random_programs_assemble() {
         })
         .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Two 16-bit numbers of a register and more values of `f64` than 24 registers hold: `ptxas` 13.0 would load the register
+/// again, and take the second number from the one behind it.
+#[test]
+fn numbers_of_one_register_are_loaded_once() {
+    let text = "func @f block (%x: ptr<bf16> divisor=16, %y: ptr<f32> write divisor=16) {
+         %i = arange start=0, end=256 : tile<256xi64>
+         %a = load %x, %i : tile<256xbf16>
+         %b = cast %a : tile<256xf32>
+         %c = asinh %b : tile<256xf32>
+         store %y, %i, %c
+       }";
+    let func = parse(text, "f.bir").expect("parses");
+    let func = verify::block(func).expect("is valid");
+    let options = Options {
+        bounds: Bounds::Unchecked,
+        schedule: Schedule {
+            registers: Some(24),
+            ..Schedule::AUTO.warps(4)
+        },
+        ..Options::default()
+    };
+    let (facts, observe) = (Facts::default(), &mut pipeline::unobserved);
+    let lane = pipeline::compile(func, &Target::SM_90A, &options, &facts, observe);
+    let ptx = emit(&lane.expect("compiles"), &Target::SM_90A, "f").expect("is PTX");
+    let Some(assembler) = Assembler::find(crate::root()) else {
+        eprintln!("SKIPPED: no ptxas; set EXACTILE_PTXAS or run tools/test, which installs it");
+        return;
+    };
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let assembled = assembler.assemble(ptx.text(), &folder, "pair_of_numbers");
+    let sass = assembled.expect("assembles").sass;
+    assert_eq!(sass.matches("LDG").count(), 1, "{sass}");
 }

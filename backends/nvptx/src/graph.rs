@@ -12,7 +12,7 @@ use exactile_core::target::BoundsError;
 use crate::driver::{Context, ask, call, check};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::record::{List, SHARED_WORDS, WORDS, clear, error_in, host_list};
+use crate::record::{HOST, List, TURN, TURN_WORDS, WORDS, clear, error_in, host_list};
 use crate::stream::{Event, Pinned, Stream, handle};
 
 handle!(
@@ -50,7 +50,7 @@ struct Kept {
     turn: u64,
 }
 
-/// The records of a replay on the host, behind them what those on the device share during the replay.
+/// The records of a replay on the host, behind them the turn of those on the device during the replay.
 #[derive(Debug)]
 struct HostList {
     memory: Pinned,
@@ -99,8 +99,8 @@ impl Context {
         let records = match checked.is_empty() {
             true => None,
             false => Some(Arc::new(GraphRecords {
-                // Each replay says first what they share.
-                on_device: List::new(self, checked.len(), [0; SHARED_WORDS])?,
+                // Each replay says first whose turn it is.
+                on_device: List::new(self, checked.len(), None)?,
                 launches: checked,
                 kept: Mutex::new(Kept {
                     free: Vec::new(),
@@ -172,9 +172,9 @@ impl Graph {
     pub unsafe fn launch(&self, stream: &Stream, replay: Option<&Replay>) -> Result<()> {
         self.executable.context.make_current()?;
         if let Some(Replay { records, list, .. }) = replay {
-            let (shared, bytes) = (records.on_device.shared(), SHARED_WORDS * 8);
+            let (turn, bytes) = (records.on_device.shared_turn(), TURN_WORDS * 8);
             let source = list.memory.word_address(records.launches.len() * WORDS);
-            call!(cuMemcpyHtoDAsync_v2(shared, source, bytes, stream.stream))?;
+            call!(cuMemcpyHtoDAsync_v2(turn, source, bytes, stream.stream))?;
         }
         call!(cuGraphLaunch(self.executable.graph, stream.stream))
     }
@@ -204,7 +204,7 @@ impl GraphRecords {
         let list = match free {
             Some(list) => list,
             None => {
-                let (memory, address) = host_list(context, count, SHARED_WORDS)?;
+                let (memory, address) = host_list(context, count, TURN_WORDS)?;
                 HostList {
                     memory,
                     address,
@@ -212,7 +212,7 @@ impl GraphRecords {
                 }
             }
         };
-        for (index, word) in [list.address, turn].into_iter().enumerate() {
+        for (index, word) in [(HOST, list.address), (TURN, turn)] {
             // SAFETY: the words are behind the records, and no replay has the list.
             unsafe { list.memory.set_word(count * WORDS + index, word) };
         }

@@ -19,15 +19,15 @@ use crate::stream::{Event, Pinned, Stream};
 #[cfg(feature = "llvm")]
 pub(crate) const LOCK: usize = 0;
 
-/// The turn in which an error was found: there is none if this is not the turn of the list. On the host, zero
+/// The turn in which an error was found: there is none if this is not the turn of the record. On the host, zero
 /// where there is none.
 pub(crate) const PRESENT: usize = 1;
 
 /// The fields of the least error: program, site, element, offset.
 pub(crate) const FIELDS: usize = 2;
 
-/// The address of the two words that all records of a list share. Of records on the device alone, as the next one.
-pub(crate) const SHARED: usize = 6;
+/// The address of the two words that say whose turn it is. Of records on the device alone, as the next one.
+pub(crate) const TURNS: usize = 6;
 
 /// How many bytes from the host's list on the same record is there.
 pub(crate) const PLACE: usize = 7;
@@ -35,16 +35,14 @@ pub(crate) const PLACE: usize = 7;
 /// Words of a record.
 pub(crate) const WORDS: usize = 8;
 
-/// Of what records share: the address of the host's list as the device sees it.
-#[cfg(feature = "llvm")]
+/// Of the words of a turn: the address of the host's list as the device sees it.
 pub(crate) const HOST: usize = 0;
 
-/// Of what records share: the turn, which is never zero.
-#[cfg(feature = "llvm")]
+/// Of the words of a turn: its number, which is never zero.
 pub(crate) const TURN: usize = 1;
 
-/// The words that records share.
-pub(crate) const SHARED_WORDS: usize = 2;
+/// The words of a turn.
+pub(crate) const TURN_WORDS: usize = 2;
 
 /// So many checked launches of a stream may be under way; one more waits for the first.
 const MOST: usize = 64;
@@ -61,21 +59,20 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// So many records without an error, which share these words.
-    pub(crate) fn new(
-        context: &Context,
-        count: usize,
-        shared: [u64; SHARED_WORDS],
-    ) -> Result<Self> {
-        let bytes = (count * WORDS + SHARED_WORDS) * 8;
+    /// So many records without an error. Each has a turn of its own, and this is where the words of the first one's are, or all share
+    /// one, whose words are behind them and zero.
+    pub(crate) fn new(context: &Context, count: usize, turns: Option<u64>) -> Result<Self> {
+        let bytes = (count * WORDS + TURN_WORDS) * 8;
         let memory = context.driver_memory(bytes)?;
         let list = Self { memory, count };
-        let mut words = vec![0u64; count * WORDS];
-        for (index, record) in words.chunks_exact_mut(WORDS).enumerate() {
-            record[SHARED] = list.shared();
+        let mut words = vec![0u64; count * WORDS + TURN_WORDS];
+        for (index, record) in words.chunks_exact_mut(WORDS).take(count).enumerate() {
+            record[TURNS] = match turns {
+                Some(first) => first + (index * TURN_WORDS * 8) as u64,
+                None => list.shared_turn(),
+            };
             record[PLACE] = (index * WORDS * 8) as u64;
         }
-        words.extend(shared);
         call!(cuMemcpyHtoD_v2(
             list.memory.address(),
             words.as_ptr().cast(),
@@ -91,8 +88,8 @@ impl List {
         self.memory.address() + (index * WORDS * 8) as u64
     }
 
-    /// The address of what the records share.
-    pub(crate) fn shared(&self) -> u64 {
+    /// The address of the turn that all records share, where they do.
+    pub(crate) fn shared_turn(&self) -> u64 {
         self.address(self.count)
     }
 }
@@ -104,14 +101,12 @@ pub(crate) fn host_list(context: &Context, count: usize, more: usize) -> Result<
     Ok((memory, address))
 }
 
-/// A record of a stream is emptied by the host after an error, so no other turn follows.
-const ONLY_TURN: u64 = 1;
-
 /// The checked launches of one stream whose ends nobody has seen yet, with what the caller keeps of each.
 #[derive(Debug)]
 pub struct Records<P> {
     /// A record for each; that of a launch has no error when it starts.
     on_device: List,
+    /// The records of the host, behind them the turns of all, which lanes read where they find an error.
     on_host: Pinned,
     /// The ends of the launches.
     ends: Vec<Event>,
@@ -133,9 +128,17 @@ impl Context {
     pub fn records<P>(&self) -> Result<Records<P>> {
         let ends = (0..MOST).map(|_| self.mark());
         let ends = ends.collect::<Result<_>>()?;
-        let (on_host, address) = host_list(self, MOST, 0)?;
+        let (on_host, address) = host_list(self, MOST, MOST * TURN_WORDS)?;
+        for index in 0..MOST {
+            // SAFETY: there are so many words, and no launch knows of them yet.
+            unsafe {
+                on_host.set_word(turn_of(index) + HOST, address);
+                on_host.set_word(turn_of(index) + TURN, 1);
+            }
+        }
+        let turns = address + (turn_of(0) * 8) as u64;
         Ok(Records {
-            on_device: List::new(self, MOST, [address, ONLY_TURN])?,
+            on_device: List::new(self, MOST, Some(turns))?,
             on_host,
             ends,
             pending: VecDeque::new(),
@@ -211,16 +214,21 @@ impl<P> Records<P> {
         // SAFETY: the launch that has this record has ended.
         let error = unsafe { error_in(&self.on_host, index) };
         if error.is_some() {
-            // First on the device, where it comes before the next launch that has the record, which is none before this returns.
-            let present = self.on_device.address(index) + (PRESENT * 8) as u64;
-            stream.make_current()?;
-            call!(cuMemsetD8Async(present, 0, 8, stream.stream))?;
-            // SAFETY: as above.
-            unsafe { clear(&self.on_host, index) };
+            let turn = turn_of(index) + TURN;
+            // SAFETY: as above. The next launch that has the record finds the error of another turn there, which is none.
+            unsafe {
+                clear(&self.on_host, index);
+                self.on_host.set_word(turn, self.on_host.word(turn) + 1);
+            }
         }
         self.first = (index + 1) % MOST;
         Ok(self.pending.pop_front().map(|it| (it.payload, error)))
     }
+}
+
+/// The first word of the turn of a stream's record, in the host's list.
+fn turn_of(index: usize) -> usize {
+    MOST * WORDS + index * TURN_WORDS
 }
 
 /// The error in the record of this number, if there is one.

@@ -1,5 +1,6 @@
 //! The LLVM target: which PTX is written, and the passes that run before.
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::sync::Once;
 
@@ -135,8 +136,9 @@ pub(crate) fn write_ptx(module: &Module<'_>, machine: &TargetMachine) -> Result<
 /// When one stands in a form that this does not know.
 fn mend(text: &str) -> Result<String> {
     let mut mended = String::with_capacity(text.len());
+    let parted: BTreeSet<&str> = text.split([';', '\n']).filter_map(parted).collect();
     for line in text.split_inclusive('\n') {
-        match replacement(line) {
+        match replacement(line).or_else(|| word_load(line, &parted)) {
             Some(replacement) => {
                 mended.push_str("\t{ ");
                 mended.push_str(&replacement);
@@ -163,12 +165,43 @@ const WRONG: [&str; 5] = ["neg.s16", "abs.s16", "neg.s32", "abs.s32", "abs.s64"]
 /// - It drops the negation where it makes one instruction of two maxima or minima and that.
 /// - It loses the high half of a register of the uniform datapath that is split to be stored by bytes.
 /// - It converts a float to an integer where the low bits of its register are stored.
-/// - It takes the second element of a load from the register after the one that holds both, where it loads them again for
-///   lack of registers.
+/// - It takes the upper part of a register from the register after it, where it loads the register again for lack of others. It
+///   does so with loads of one register that say that nothing writes the memory, and of those without parts it is right.
 fn replacement(line: &str) -> Option<String> {
     narrow_store(line)
         .or_else(|| narrow_load(line))
         .or_else(|| arithmetic(line))
+}
+
+/// The register of which a statement takes a part.
+fn parted(statement: &str) -> Option<&str> {
+    let statement = statement.trim().trim_start_matches("{ ");
+    let (instruction, operands) = statement.split_once(char::is_whitespace)?;
+    let mut words = instruction.split('.');
+    let source = match words.next()? {
+        "mov" => operands.trim().strip_prefix('{')?.split_once('}')?.1,
+        "shr" | "bfe" | "prmt" => operands.split_once(',')?.1,
+        "cvt" if words.any(|word| NARROW.contains(&word)) => operands.split_once(',')?.1,
+        _ => return None,
+    };
+    let source = source.trim_start_matches([',', ' ']);
+    let source = source.split(',').next()?.trim();
+    register_bits(source).map(|_| source)
+}
+
+/// Integers of less than a register.
+const NARROW: [&str; 4] = ["s8", "u8", "s16", "u16"];
+
+/// A load of one register of which parts are taken, which does not say that nothing writes the memory.
+fn word_load(line: &str, parted: &BTreeSet<&str>) -> Option<String> {
+    let line = line.trim();
+    let (load, address) = line.strip_suffix(';')?.split_once('[')?;
+    let target = load
+        .split_whitespace()
+        .last()
+        .map(|it| it.trim_end_matches(','))?;
+    let says_so = load.contains("ld.global.") && load.contains(".nc");
+    (says_so && parted.contains(target)).then(|| format!("{}[{address};", load.replace(".nc", "")))
 }
 
 /// A load of several elements below 32 bits that may be made again, by words from which they are taken.
@@ -188,7 +221,10 @@ fn narrow_load(line: &str) -> Option<String> {
     let width = (bits * count).min(32);
     let mut replacement = format!(".reg .b32 %part, %word<{words}>; ");
     replacement.push_str(&match words {
-        1 => format!("{kind}.b{width} %word0{address};"),
+        1 => {
+            let kind = kind.trim_end_matches(".nc");
+            format!("{kind}.b{width} %word0{address};")
+        }
         _ => {
             let list: Vec<String> = (0..words).map(|word| format!("%word{word}")).collect();
             format!("{kind}.v{words}.b32 {{{}}}{address};", list.join(", "))
@@ -381,7 +417,7 @@ mod tests {
     #[test]
     fn elements_that_may_be_loaded_again_are_taken_from_words() {
         let pair = "\tld.global.nc.v2.b16 \t{%rs1, %rs2}, [%rd1+4];\n";
-        let expected = "\t{ .reg .b32 %part, %word<1>; ld.global.nc.b32 %word0, [%rd1+4]; \
+        let expected = "\t{ .reg .b32 %part, %word<1>; ld.global.b32 %word0, [%rd1+4]; \
                         bfe.u32 %part, %word0, 0, 16; cvt.u16.u32 %rs1, %part; \
                         bfe.u32 %part, %word0, 16, 16; cvt.u16.u32 %rs2, %part; }\n";
         assert_eq!(mended(pair), expected);
@@ -391,11 +427,34 @@ mod tests {
                         bfe.u32 %part, %word1, 16, 16; cvt.u16.u32 %rs4, %part; }\n";
         assert_eq!(mended(four), expected);
         let bytes = "\tld.global.nc.v2.b8 \t{%rs1, %rs2}, [%rd1];\n";
-        let expected = "\t{ .reg .b32 %part, %word<1>; ld.global.nc.b16 %word0, [%rd1]; \
+        let expected = "\t{ .reg .b32 %part, %word<1>; ld.global.b16 %word0, [%rd1]; \
                         bfe.u32 %part, %word0, 0, 8; cvt.u16.u32 %rs1, %part; \
                         bfe.u32 %part, %word0, 8, 8; cvt.u16.u32 %rs2, %part; }\n";
         assert_eq!(mended(bytes), expected);
         let kept = "\tld.global.nc.v2.b32 \t{%r1, %r2}, [%rd1];\n\tld.shared.v2.b16 \t{%rs1, %rs2}, [%rd1];\n";
         assert_eq!(mended(kept), kept);
+    }
+
+    #[test]
+    fn a_register_of_which_parts_are_taken_is_not_loaded_again() {
+        let parts = [
+            "\tmov.b32 \t{_, %rs2}, %r3;\n",
+            "\tshr.u32 \t%r9, %r3, 16;\n",
+            "\tcvt.u16.u32 \t%rs2, %r3;\n",
+            "\t{ .reg .b32 %high; bfe.u32 %high, %r3, 8, 8; }\n",
+        ];
+        let loads = [
+            ("ld.global.nc.b32", "ld.global.b32"),
+            ("@%p2 ld.global.nc.cs.b32", "@%p2 ld.global.cs.b32"),
+        ];
+        for (load, plain) in loads {
+            for part in parts {
+                let text = format!("\t{load} %r3, [%rd1+4];\n{part}");
+                let expected = format!("\t{{ {plain} %r3, [%rd1+4]; }}\n");
+                assert!(mended(&text).starts_with(&expected), "{}", mended(&text));
+            }
+            let whole = format!("\t{load} %r3, [%rd1+4];\n\tadd.rn.f32 \t%r4, %r3, %r3;\n");
+            assert_eq!(mended(&whole), whole);
+        }
     }
 }

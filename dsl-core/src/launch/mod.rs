@@ -4,6 +4,7 @@
 mod boxes;
 mod expression;
 mod maps;
+mod numbers;
 pub mod printed;
 mod signature;
 mod tensors;
@@ -18,6 +19,7 @@ use crate::target::BoundsError;
 pub use boxes::{BOX_NUMBERS, Boxes, inner_axis};
 pub use expression::{Input, LaunchExpression};
 pub use maps::{ArrayMap, ArrayNumbers};
+pub use numbers::Numbers;
 pub use signature::Signature;
 pub use tensors::Inside;
 

@@ -3,13 +3,15 @@
 
 use super::apart;
 use crate::facts::Facts;
-use crate::ir::Func;
-use crate::launch::{Boxes, Inside, Launch};
+use crate::ir::{DType, Func, Value};
+use crate::launch::{Boxes, Inside, Launch, Numbers};
 use crate::target::{Distribution, Target};
 
 /// The conditions of a kernel.
 #[derive(Clone, Debug)]
 pub struct Conditions {
+    /// The parameters that are integers.
+    integers: Numbers,
     inside: Inside,
     apart: apart::Conditions,
     boxes: Option<Boxes>,
@@ -27,7 +29,14 @@ impl Conditions {
     /// that.
     #[must_use]
     pub fn of(traced: &Func, prepared: &Func, boxed: Option<&Func>, target: &Target) -> Self {
+        let dtype = |value: Value| traced.ty(value).dtype();
+        let is_integer = |value| dtype(value).is_some_and(DType::is_integer);
+        let arguments = traced.arguments().iter().enumerate();
         Self {
+            integers: arguments
+                .filter(|&(_, &value)| is_integer(value))
+                .map(|(index, _)| index)
+                .collect(),
             inside: Inside::of(traced),
             apart: match target.distribution {
                 // One worker stores in order.
@@ -44,7 +53,14 @@ impl Conditions {
         self.facts_with(self.of_numbers(launch), launch)
     }
 
-    /// What of it follows from the numbers of the launch and the lengths of its memory, wherever that is.
+    /// The numbers that [`of_numbers`](Self::of_numbers) may follow from: a [`LaunchExpression`](crate::launch::LaunchExpression) is
+    /// one of integers alone.
+    #[must_use]
+    pub fn integers(&self) -> Numbers {
+        self.integers
+    }
+
+    /// What of it follows from the integers of the launch and the lengths of its memory, wherever that is.
     #[must_use]
     pub fn of_numbers(&self, launch: &Launch<'_>) -> OfNumbers {
         OfNumbers {

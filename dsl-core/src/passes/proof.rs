@@ -1,65 +1,108 @@
-//! Which kernels one checked launch proves to be in bounds for good.
+//! Which kernels one checked launch proves to be in bounds for good, and for which others.
 //!
 //! Where no address, mask or branch around an access depends on a number that the kernel loads,
-//! the accesses follow from the grid, the scalars and the lengths alone. A checked launch without
-//! an error then proves every later launch with the same of these, whatever the memory holds, and
+//! the accesses follow from the grid, the lengths and some of the scalars alone. A checked launch without
+//! an error then proves every later launch with the same of these, whatever the memory and the other scalars hold, and
 //! they run without checks.
 
 use crate::ir::dataflow::{Analysis, Facts, solve};
 use crate::ir::{Func, Inst, Op, Order, Region, Trait, Value, op};
+use crate::launch::Numbers;
 use crate::target::Determinism;
 
-/// Whether no access of a block function, compiled at this level, depends on memory.
-pub fn accesses_ignore_memory(func: &Func, determinism: Determinism) -> bool {
-    let loaded = solve(func, &Loaded { func, determinism });
-    !Accesses { func, loaded }.depend_in(func.body(), false)
+/// The scalars that the accesses of a block function, compiled at this level, follow from, with the grid and the lengths; so does
+/// whether an assertion holds. Nothing where they depend on memory.
+pub fn numbers_of_accesses(func: &Func, determinism: Determinism) -> Option<Numbers> {
+    let sources = solve(func, &Sourced { func, determinism });
+    let mut accesses = Accesses {
+        func,
+        sources,
+        found: Sources::default(),
+    };
+    accesses.add_region(func.body(), Sources::default());
+    (!accesses.found.loaded).then_some(accesses.found.numbers)
 }
 
-/// Which values follow from loaded numbers, or from an order that is left open.
-struct Loaded<'a> {
+/// What a value follows from, but for the grid and the lengths.
+#[derive(Clone, Copy, PartialEq, Default)]
+struct Sources {
+    /// Whether it follows from loaded numbers, or from an order that is left open.
+    loaded: bool,
+    numbers: Numbers,
+}
+
+impl Sources {
+    const LOADED: Self = Self {
+        loaded: true,
+        numbers: Numbers::ALL,
+    };
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            loaded: self.loaded || other.loaded,
+            numbers: self.numbers.and(other.numbers),
+        }
+    }
+}
+
+/// What each value follows from.
+struct Sourced<'a> {
     func: &'a Func,
     determinism: Determinism,
 }
 
-impl Analysis for Loaded<'_> {
-    type Fact = bool;
+impl Analysis for Sourced<'_> {
+    type Fact = Sources;
 
-    fn unknown(&self, _: Value) -> bool {
-        true
+    fn unknown(&self, _: Value) -> Sources {
+        Sources::LOADED
     }
 
-    fn join(&self, _: Value, a: &bool, b: &bool) -> bool {
-        *a || *b
+    fn join(&self, _: Value, a: &Sources, b: &Sources) -> Sources {
+        a.and(*b)
     }
 
-    fn argument(&self, _: usize, _: Value) -> bool {
-        false
+    /// A loop may hand numbers round for long.
+    fn give_up(&self, _: Value, fact: Sources) -> Sources {
+        Sources {
+            numbers: Numbers::ALL,
+            ..fact
+        }
+    }
+
+    fn argument(&self, position: usize, _: Value) -> Sources {
+        Sources {
+            loaded: false,
+            numbers: Numbers::of(position),
+        }
     }
 
     /// What holds for any op: a result follows from all operands, from what the regions yield, which
     /// may be captured, and from the order if the schedule chooses it.
-    fn result(&self, loaded: &Facts<bool>, inst: Inst, result: Value) -> bool {
+    fn result(&self, sources: &Facts<Sources>, inst: Inst, result: Value) -> Sources {
         let regions = self.func.op(inst).regions().into_iter();
-        let mut yielded = regions.flat_map(|region| self.func.yielded(region));
-        self.combined(loaded, inst, result) || yielded.any(|&value| loaded[value])
+        let yielded = regions.map(|region| all(sources, self.func.yielded(region)));
+        yielded.fold(self.combined(sources, inst, result), Sources::and)
     }
 
-    fn index(&self, loaded: &Facts<bool>, of: &op::For, _: Value) -> bool {
-        loaded[of.lower] || loaded[of.upper]
+    fn index(&self, sources: &Facts<Sources>, of: &op::For, _: Value) -> Sources {
+        sources[of.lower].and(sources[of.upper])
     }
 
-    fn combined(&self, loaded: &Facts<bool>, inst: Inst, _: Value) -> bool {
+    fn combined(&self, sources: &Facts<Sources>, inst: Inst, _: Value) -> Sources {
         let op = self.func.op(inst);
-        let reads = op.access().is_some() || op.is(Trait::reads);
-        reads || self.is_open(op) || any(loaded, &op.operands())
+        if op.access().is_some() || op.is(Trait::reads) || self.is_open(op) {
+            return Sources::LOADED;
+        }
+        all(sources, &op.operands())
     }
 
-    fn decided(&self, loaded: &Facts<bool>, by: Value) -> Option<bool> {
-        Some(loaded[by])
+    fn decided(&self, sources: &Facts<Sources>, by: Value) -> Option<Sources> {
+        Some(sources[by])
     }
 }
 
-impl Loaded<'_> {
+impl Sourced<'_> {
     /// Whether checked and unchecked code may combine in another order, to another result.
     fn is_open(&self, op: &Op) -> bool {
         let relaxed = self.determinism == Determinism::NotGuaranteed;
@@ -67,39 +110,43 @@ impl Loaded<'_> {
             if *order == Order::Any || relaxed)
     }
 }
-fn any(loaded: &Facts<bool>, values: &[Value]) -> bool {
-    values.iter().any(|&value| loaded[value])
+
+fn all(sources: &Facts<Sources>, values: &[Value]) -> Sources {
+    let each = values.iter().map(|&value| sources[value]);
+    each.fold(Sources::default(), Sources::and)
 }
 
-/// The accesses of a function of which it is known what follows from loaded numbers.
+/// The accesses of a function of whose values it is known what they follow from.
 struct Accesses<'a> {
     func: &'a Func,
-    loaded: Facts<bool>,
+    sources: Facts<Sources>,
+    /// What those that were gone through follow from.
+    found: Sources,
 }
 
 impl Accesses<'_> {
-    /// Whether an access in the region depends on memory; `controlled`: whether the region runs does.
-    fn depend_in(&self, region: Region, controlled: bool) -> bool {
-        let insts = &self.func.region(region).insts;
-        insts.iter().any(|&inst| {
-            let deciding = self.func.deciding(inst).unwrap_or_default();
-            let inside = controlled || any(&self.loaded, &deciding);
-            let regions = self.func.op(inst).regions();
-            self.depends(inst, controlled)
-                || regions
-                    .into_iter()
-                    .any(|region| self.depend_in(region, inside))
-        })
+    /// Adds the accesses of a region; `controlled`: what decides whether it runs.
+    fn add_region(&mut self, region: Region, controlled: Sources) {
+        let func = self.func;
+        for &inst in &func.region(region).insts {
+            self.add(inst, controlled);
+            let deciding = func.deciding(inst).unwrap_or_default();
+            let inside = controlled.and(all(&self.sources, &deciding));
+            for region in func.op(inst).regions() {
+                self.add_region(region, inside);
+            }
+        }
     }
 
-    fn depends(&self, inst: Inst, controlled: bool) -> bool {
+    fn add(&mut self, inst: Inst, controlled: Sources) {
         let op = self.func.op(inst);
         let moved_by = match op.placed_by() {
             Some(values) => values,
             None if op.is(Trait::reads) || op.is(Trait::writes) => op.operands(),
-            None => return false,
+            None => return,
         };
-        controlled || any(&self.loaded, &moved_by)
+        let moved = all(&self.sources, &moved_by);
+        self.found = self.found.and(controlled).and(moved);
     }
 }
 
@@ -117,9 +164,9 @@ mod tests {
              }}"
         );
         let func = parse(&source, "test.bir").expect("parses");
-        let provable = accesses_ignore_memory(&func, Determinism::Exact);
+        let provable = numbers_of_accesses(&func, Determinism::Exact).is_some();
         assert_eq!(provable, expected, "{source}");
-        let relaxed = accesses_ignore_memory(&func, Determinism::NotGuaranteed);
+        let relaxed = numbers_of_accesses(&func, Determinism::NotGuaranteed).is_some();
         assert!(provable || !relaxed, "{source}");
     }
 
@@ -254,5 +301,96 @@ mod tests {
         };
         check(&sum("tree"), true);
         check(&sum("any"), false);
+    }
+
+    /// The numbers of `a` to `e` that accesses follow from.
+    fn counting(body: &str) -> String {
+        let source = format!(
+            "func @f block (%y: ptr<i64> write, %a: i64, %b: i64, %c: i64, %d: i64, %e: f32) {{
+               %zero = constant value=i64(0) : i64
+               {body}
+             }}"
+        );
+        let func = parse(&source, "test.bir").expect("parses");
+        let numbers = numbers_of_accesses(&func, Determinism::Exact).expect("ignores memory");
+        let names = ["a", "b", "c", "d", "e"].into_iter().enumerate();
+        let names = names.filter(|&(index, _)| numbers.has(index + 1));
+        names.map(|(_, name)| name).collect()
+    }
+
+    #[test]
+    fn numbers_that_are_stored_do_not_count() {
+        assert_eq!(counting(""), "");
+        assert_eq!(counting("store %y, %zero, %b"), "");
+        assert_eq!(counting("%o = add %a, %d : i64\n store %y, %o, %b"), "ad");
+        let masked = "%f = constant value=f32(2) : f32
+                      %m = lt %e, %f : bool
+                      store %y, %zero, %b, mask=%m";
+        assert_eq!(counting(masked), "e");
+        let converted = "%o = cast %e : i64\n store %y, %o, %e";
+        assert_eq!(counting(converted), "e");
+    }
+
+    #[test]
+    fn what_decides_whether_an_access_runs_counts() {
+        let branch = |inside: &str| {
+            format!(
+                "%l = lt %a, %b : bool
+                 %o = if %l () {{ {inside}\n yield [%c] }} () {{ yield [%d] }} : i64"
+            )
+        };
+        assert_eq!(counting(&branch("")), "");
+        assert_eq!(counting(&branch("store %y, %zero, %d")), "ab");
+        let behind = branch("") + "\n store %y, %o, %d";
+        assert_eq!(counting(&behind), "abcd");
+        let repeat = "%r = while [%a] (%i: i64) {
+                        %l = lt %i, %b : bool
+                        yield [%l, %i]
+                      } (%j: i64) {
+                        %n = add %j, %c : i64
+                        yield [%n]
+                      } : i64";
+        assert_eq!(counting(repeat), "");
+        assert_eq!(counting(&format!("{repeat}\n store %y, %r, %d")), "abc");
+        let inside = repeat.replace("yield [%n]", "store %y, %zero, %d\n yield [%n]");
+        assert_eq!(counting(&inside), "abc");
+        let nested = "for %a, %b, [], step=1, stages=1 (%i: i64) {
+                        for %zero, %c, [], step=1, stages=1 (%j: i64) { store %y, %zero, %d\n yield [] }
+                        yield []
+                      }";
+        assert_eq!(counting(nested), "abc");
+        assert_eq!(
+            counting("%l = lt %a, %c : bool\n assert %l, message=\"\""),
+            "ac"
+        );
+    }
+
+    /// A number that a loop hands on once an iteration counts however late it arrives.
+    #[test]
+    fn loops_hand_numbers_on() {
+        let turns = |count: usize| {
+            let list = |name: &dyn Fn(usize) -> String| {
+                let names: Vec<String> = (0..count).map(name).collect();
+                names.join(", ")
+            };
+            let inits = list(&|i| if i == 0 { "%a" } else { "%zero" }.to_string());
+            let parameters = list(&|i| format!("%p{i}: i64"));
+            let next = list(&|i| match i {
+                0 => "%b".to_string(),
+                _ => format!("%p{}", i - 1),
+            });
+            let results = list(&|i| format!("%r{i}"));
+            let types = list(&|_| "i64".to_string());
+            counting(&format!(
+                "{results} = for %zero, %c, [{inits}], step=1, stages=1 (%i: i64, {parameters}) {{
+                   yield [{next}]
+                 }} : {types}
+                 store %y, %r{}, %d",
+                count - 1
+            ))
+        };
+        for count in [1, 2, 7, 12, 30] {
+            assert_eq!(turns(count), "abc", "{count}");
+        }
     }
 }

@@ -46,7 +46,7 @@ impl Gpu {
         let number = match vacant {
             None => self.add(stream)?,
             Some(number) => {
-                if let Err(error) = self.empty(number) {
+                if let Err(error) = self.finish(number) {
                     self.give_back(number);
                     return Err(error);
                 }
@@ -58,11 +58,5 @@ impl Gpu {
             }
         };
         self.hand_out(number)
-    }
-
-    /// Waits for all work in a stream, the cleaning of records after failed launches included.
-    fn empty(&self, number: usize) -> Result<()> {
-        self.finish(number)?;
-        self.finish(number)
     }
 }

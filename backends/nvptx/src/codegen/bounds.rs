@@ -227,7 +227,7 @@ impl<'c> Emitter<'_, 'c> {
         let program = self.linear_program(extent)?;
         let found = self.first_outside(program, access)?;
         let lock = self.word_address(address, record::LOCK)?;
-        let (turn, on_host) = self.shared_words(address)?;
+        let (turn, on_host) = self.turn_of(address)?;
         builder.build_unconditional_branch(attempt)?;
 
         builder.position_at_end(attempt);
@@ -268,13 +268,13 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    /// The turn of a record's list, and the record of the host.
-    fn shared_words(&self, record: PointerValue<'c>) -> Result<(IntValue<'c>, PointerValue<'c>)> {
+    /// The turn of a record, and the record of the host.
+    fn turn_of(&self, record: PointerValue<'c>) -> Result<(IntValue<'c>, PointerValue<'c>)> {
         let pointer = record.get_type();
-        let shared = self.read_word(record, record::SHARED)?;
-        let shared = self.builder.build_int_to_ptr(shared, pointer, "")?;
-        let turn = self.read_word(shared, record::TURN)?;
-        let host = self.read_word(shared, record::HOST)?;
+        let words = self.read_word(record, record::TURNS)?;
+        let words = self.builder.build_int_to_ptr(words, pointer, "")?;
+        let turn = self.read_word(words, record::TURN)?;
+        let host = self.read_word(words, record::HOST)?;
         let place = self.read_word(record, record::PLACE)?;
         let host = self.builder.build_int_add(host, place, "")?;
         Ok((turn, self.builder.build_int_to_ptr(host, pointer, "")?))

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::index::{Cover, Index, Scalar};
 use super::plan::Plan;
 use super::pull::Pulled;
-use super::versions::Stated;
 use crate::builder::Builder;
 use crate::ir::op::ShapeOp;
 use crate::ir::{BinaryOp, DType, Inst, Literal, Op, Region, Shape, Space, Type, Value, op};
@@ -57,8 +56,8 @@ pub(super) struct Lowerer<'a> {
     pub bounds: Bounds,
     pub sites: BTreeMap<Inst, u32>,
     pub bindings: BTreeMap<Value, Binding<'a>>,
-    /// The masks of which there may be two versions.
-    pub masks: BTreeMap<Value, Stated>,
+    /// The masks of which there may be two versions, and the scalars with which they are true everywhere.
+    pub masks: BTreeMap<Value, Value>,
     /// Accesses that need no check in the version that is being made.
     pub unchecked: BTreeSet<Inst>,
     /// The facts of offsets, where there are versions for the accesses that are in bounds.

@@ -136,8 +136,8 @@ impl<'a> Lowerer<'a> {
         if self.plan.is_kept(result) {
             let buffer = self.keep(result);
             self.bindings.insert(result, Binding::Buffer(buffer));
-        } else if let Some(stated) = self.stated(inst) {
-            self.masks.insert(result, stated);
+        } else if let Some(scalar) = self.holds_with(inst) {
+            self.masks.insert(result, scalar);
         }
     }
 

@@ -10,25 +10,18 @@ use crate::ir::{BinaryOp, DType, Inst, Literal, Op, Value, op};
 use crate::passes::indices::Indices;
 use crate::target::Bounds;
 
-/// A mask that is another one or, as a scalar says, true everywhere.
-#[derive(Clone, Copy)]
-pub(super) struct Stated {
-    holds: Value,
-    mask: Value,
-}
-
 impl<'a> Lowerer<'a> {
-    /// What the mask that an instruction makes is stated to be.
-    pub(super) fn stated(&self, inst: Inst) -> Option<Stated> {
-        let Op::Binary(op::Binary { op, lhs, rhs }) = *self.source.op(inst) else {
+    /// The scalar with which the mask that an instruction makes is true everywhere. Without it the mask may be, too:
+    /// authors write such masks as well, of scalars that say nothing of the other operand.
+    pub(super) fn holds_with(&self, inst: Inst) -> Option<Value> {
+        let Op::Binary(op::Binary { op, lhs, .. }) = *self.source.op(inst) else {
             return None;
         };
-        let lhs = self.bindings.get(&lhs)?;
-        let Binding::Inline(_, Inline::Splat(holds)) = *lhs else {
+        let Binding::Inline(_, Inline::Splat(scalar)) = *self.bindings.get(&lhs)? else {
             return None;
         };
-        let is_mask = op == BinaryOp::Or && self.dtype(holds) == DType::Bool;
-        is_mask.then_some(Stated { holds, mask: rhs })
+        let is_mask = op == BinaryOp::Or && self.dtype(scalar) == DType::Bool;
+        is_mask.then_some(scalar)
     }
 
     /// Masks that these values are computed with and of which there is one version so far, and the loads.
@@ -102,7 +95,11 @@ impl<'a> Lowerer<'a> {
         if masks.is_empty() {
             return emit(self, false);
         }
-        let scalars: BTreeSet<Value> = masks.iter().map(|mask| self.masks[mask].holds).collect();
+        let stated: Vec<(Value, Value)> = masks
+            .iter()
+            .filter_map(|mask| self.masks.remove_entry(mask))
+            .collect();
+        let scalars: BTreeSet<Value> = stated.iter().map(|&(_, scalar)| scalar).collect();
         let mut tests = Vec::new();
         for scalar in scalars {
             let holds = self.pull_scalar(scalar, &scalar_index());
@@ -118,8 +115,6 @@ impl<'a> Lowerer<'a> {
         let tests = tests.into_iter();
         let condition = tests.reduce(|all, test| self.builder.and(all, test));
         let condition = condition.expect("broken invariant: a stated mask has a scalar");
-        let stated = masks.iter().map(|mask| self.masks.remove(mask));
-        let stated: Vec<Option<Stated>> = stated.collect();
         let before = self.bound(&masks);
         let always = before.iter().map(|binding| match binding {
             Binding::Inline(inst, _) => {
@@ -129,10 +124,8 @@ impl<'a> Lowerer<'a> {
             Binding::Scalar(_) | Binding::Buffer(_) => binding.clone(),
         });
         let always: Vec<Binding<'a>> = always.collect();
-        let others: Vec<Value> = stated.iter().flatten().map(|stated| stated.mask).collect();
-        let others = self.bound(&others);
         let made = self.either(condition, &mut |this, holds| {
-            this.bind(&masks, if holds { &always } else { &others });
+            this.bind(&masks, if holds { &always } else { &before });
             let unchecked = inside.iter().filter(|_| holds);
             this.unchecked.extend(unchecked);
             let made = emit(this, !holds);
@@ -140,9 +133,7 @@ impl<'a> Lowerer<'a> {
             made
         });
         self.bind(&masks, &before);
-        let stated = masks.into_iter().zip(stated);
-        self.masks
-            .extend(stated.filter_map(|(mask, stated)| Some((mask, stated?))));
+        self.masks.extend(stated);
         made
     }
 

@@ -68,7 +68,7 @@ impl Generator {
     ) {
         let shape = self.builder.ty(offsets).shape;
         let masked = self.random.one_in(3);
-        let mask = masked.then(|| self.make(DType::Bool, shape, 1));
+        let mask = masked.then(|| self.mask(shape, 1));
         let (order, scope) = self.order_and_scope(|order| !order.acquires(), scopes);
         let atomic = Op::AtomicReduce(op::AtomicReduce {
             base,
@@ -99,7 +99,7 @@ impl Generator {
             }
         }
         let masked = self.random.one_in(3);
-        let mask = masked.then(|| self.make(DType::Bool, shape, 1));
+        let mask = masked.then(|| self.mask(shape, 1));
         let (order, scope) = self.order_and_scope(|order| !order.acquires(), scopes);
         let atomic = op::TileAtomic {
             tensor,
@@ -125,7 +125,7 @@ impl Generator {
         let compares = op == AtomicOp::Exchange && self.random.one_in(2);
         let expected = compares.then(|| self.make(dtype, shape, 1));
         let masked = self.random.one_in(3);
-        let mask = masked.then(|| self.make(DType::Bool, shape, 1));
+        let mask = masked.then(|| self.mask(shape, 1));
         let admits = |order: MemoryOrder| op != AtomicOp::Load || !order.releases();
         let (order, scope) = self.order_and_scope(admits, Scope::ALL);
         self.builder.value(Op::TileFetch(op::TileFetch {
@@ -169,7 +169,7 @@ impl Generator {
             false => self.make(dtype, shape, 1),
         });
         let masked = self.random.one_in(3);
-        let mask = masked.then(|| self.make(DType::Bool, shape, 1));
+        let mask = masked.then(|| self.mask(shape, 1));
         let admits = |order: MemoryOrder| op != AtomicOp::Load || !order.releases();
         let (order, scope) = self.order_and_scope(admits, Scope::ALL);
         self.builder.value(Op::AtomicFetch(op::AtomicFetch {

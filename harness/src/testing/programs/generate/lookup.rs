@@ -87,7 +87,7 @@ impl Generator {
             self.filled_load(dtype, shape, Fill::Below(bins as u64 + 3))
         };
         let masked = self.random.one_in(2);
-        let mask = masked.then(|| self.make(DType::Bool, shape, depth.min(1)));
+        let mask = masked.then(|| self.mask(shape, depth.min(1)));
         self.builder
             .value(Op::Histogram(op::Histogram { x, mask, bins }))
     }
@@ -123,7 +123,7 @@ impl Generator {
         });
         let shape = self.builder.ty(x).shape;
         let masked = self.random.one_in(2);
-        let mask = masked.then(|| self.make(DType::Bool, shape, 1));
+        let mask = masked.then(|| self.mask(shape, 1));
         let format = self.random.one_in(4).then_some(NumberFormat::Hexadecimal);
         let print = Op::Print(op::Print {
             record: record.value,

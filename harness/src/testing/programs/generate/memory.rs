@@ -167,7 +167,7 @@ impl Generator {
             }
         };
         if masked && (mask.is_none() || self.random.one_in(4)) {
-            let more = self.make(DType::Bool, shape, deeper);
+            let more = self.mask(shape, deeper);
             mask = Some(match mask {
                 Some(mask) => self.builder.and(mask, more),
                 None => more,
@@ -427,19 +427,11 @@ impl Generator {
         self.stored(segment.base, offsets, value, mask);
     }
 
-    /// A random mask, or all places below some limit, or all coordinates along an axis.
+    /// A random mask, or all places below some limit.
     fn store_mask(&mut self, offsets: Value, start: Value) -> Value {
         let shape = self.builder.ty(offsets).shape;
         if self.random.one_in(2) {
-            return self.make(DType::Bool, shape, 1);
-        }
-        if !shape.is_scalar() && self.random.one_in(2) {
-            let axis = self.random.below(shape.rank());
-            let count = self.random.between(0, shape.extent(axis) as i64 + 1);
-            let count = self.scalar_parameter(Literal::from_bits(DType::I64, count as u64));
-            let along = self.along_axis(shape, axis, 1);
-            let end = self.builder.splat(count, shape);
-            return self.builder.lt(along, end);
+            return self.mask(shape, 1);
         }
         let elements = shape.elements() as i64;
         let count = self.random.between(0, elements + 1);

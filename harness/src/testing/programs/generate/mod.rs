@@ -12,6 +12,7 @@ mod control;
 mod launch;
 mod lookup;
 mod map;
+mod masks;
 mod memory;
 mod moves;
 mod shapes;

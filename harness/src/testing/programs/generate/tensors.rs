@@ -32,7 +32,7 @@ impl Generator {
         let load = Op::TileLoad(op::TileLoad {
             tensor,
             origin,
-            mask: masked.then(|| self.make(DType::Bool, shape, deeper)),
+            mask: masked.then(|| self.mask(shape, deeper)),
             other: filled.then(|| self.make(dtype, shape, deeper)),
             cache: self.cache(Cache::of_loads),
         });
@@ -47,7 +47,7 @@ impl Generator {
         };
         let OwnTile { tensor, origin, .. } = self.own_tile(dtype, ty.shape);
         let masked = self.random.one_in(3);
-        let mask = masked.then(|| self.make(DType::Bool, ty.shape, 1));
+        let mask = masked.then(|| self.mask(ty.shape, 1));
         let store = op::TileStore {
             tensor,
             origin,
