@@ -164,6 +164,7 @@ const BODIES: &[(&str, Body)] = &[
         let mut all = accumulator::<Tile<f32>>([4], |a, b| a * b).at_most(g.n);
         all.add(g.x(), g.m);
         seen(all.scan(g.x(), g.n));
+        seen(all.scan_masked(g.x(), g.whole().mask_of_all(), g.m));
         seen(all.finish());
     }),
     ("stores by atomics", |g| {

@@ -158,7 +158,11 @@ fn supervised(test: &str, end: &str) -> Output {
 /// Ends the process as a shell would.
 fn kill(signal: &str) -> ! {
     let own = std::process::id().to_string();
-    let _ = Command::new("kill").args([signal, &own]).status();
+    let sent = Command::new("kill").args([signal, &own]).status();
+    assert!(
+        sent.is_ok_and(|it| it.success()),
+        "`kill` is no program here"
+    );
     loop {
         std::thread::park();
     }

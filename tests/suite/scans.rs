@@ -194,3 +194,64 @@ fn half_prefix_sums_round_once() {
         assert_eq!(out.to_vec().expect("reads"), want);
     }
 }
+
+/// The greatest shown element up to each position with its place, and how their sums go on: no element is neutral.
+#[kernel]
+fn shown_prefixes<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, places: PtrMut<i64>, n: i32) {
+    let mut all = accumulator::<(Tile<f32>, Tile<i64>, Tile<f32>)>([], |a, b| {
+        let greater = b.0 > a.0;
+        let (value, place) = (select(greater, b.0, a.0), select(greater, b.1, a.1));
+        (value, place, a.2 + b.2)
+    });
+    for start in range(0, n).step(BLOCK) {
+        let at = start + arange(0, BLOCK);
+        let tile = load(x + at).mask(at < n);
+        let (values, own, sums) = all.scan_masked((tile, at, tile), (at < n) & (tile < 0.5), 0);
+        store(out + at, values).mask(at < n);
+        store(out + n + at, sums).mask(at < n);
+        store(places + at, own).mask(at < n);
+    }
+    let (value, place, sum) = all.finish();
+    store(out + 2 * n, value);
+    store(out + 2 * n + 1, sum);
+    store(places + n, place);
+}
+
+#[test]
+fn masked_scans_have_the_bits_of_one_tile() {
+    let numbers = noise(99);
+    let n = numbers.len();
+    for device in devices() {
+        let x = upload(&device, &numbers);
+        let run = |block: usize| {
+            let mut out = upload(&device, &vec![0.0f32; 2 * n + 2]);
+            let mut places = upload(&device, &vec![0i64; n + 1]);
+            let kernel = shown_prefixes().block(block);
+            kernel
+                .run(&device, 1, (&x, &mut out, &mut places, n as i32))
+                .expect("runs");
+            (
+                out.to_vec().expect("is read"),
+                places.to_vec().expect("is read"),
+            )
+        };
+        let (one, places) = run(128);
+        let mut best: Option<(f32, i64)> = None;
+        for (at, &number) in numbers.iter().enumerate() {
+            if number < 0.5 && best.is_none_or(|(greatest, _)| number > greatest) {
+                best = Some((number, at as i64));
+            }
+            let (value, place) = best.unwrap_or_default();
+            assert_eq!((one[at], places[at]), (value, place), "{at} on {device}");
+        }
+        assert_eq!(
+            (one[n - 1], one[2 * n - 1], places[n - 1]),
+            (one[2 * n], one[2 * n + 1], places[n])
+        );
+        for block in [1, 4, 32] {
+            let (tiles, own) = run(block);
+            exactile::assert_bits_equal(&tiles, &one);
+            assert_eq!(own, places, "{block} on {device}");
+        }
+    }
+}

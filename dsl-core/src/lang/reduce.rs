@@ -204,7 +204,7 @@ pub(super) struct Open {
     outer: Region,
 }
 
-fn open(
+pub(super) fn open(
     what: &str,
     location: &'static Location<'static>,
     tiles: &[Handle],

@@ -6,11 +6,11 @@
 
 use std::panic::Location;
 
-use super::context::Context;
+use super::context::{Context, Handle};
 use super::element::Numeric;
 use super::math::ordered;
-use super::reduce::{Reducible, traced};
-use super::tile::{Tile, axis_of, map};
+use super::reduce::{Reducible, open, traced, where_valid};
+use super::tile::{DeviceValue, Tile, axis_of, map};
 use crate::ir::{BinaryOp, Direction, Op, Order, Value, op};
 
 /// The prefixes along `axis` under a closure over scalars, lower index on the left.
@@ -60,6 +60,28 @@ fn directed<S: Reducible>(
         })
     });
     S::from_handles(&results)
+}
+
+/// What the elements where `mask` holds combine to up to each position along `axis`, and whether it holds for one.
+pub(super) fn scan_valid<S: Reducible>(
+    location: &'static Location<'static>,
+    source: S,
+    mask: Tile<bool>,
+    axis: usize,
+    combine: impl FnMut(S::Element, S::Element) -> S::Element,
+) -> Option<Vec<Handle>> {
+    let masks = [mask.handle()];
+    let open = open("scan_masked", location, &source.handles(), &masks)?;
+    let chosen = where_valid::<S>(location, &open, combine);
+    Some(open.close(location, &chosen, |_, sources, combine| {
+        Op::Scan(op::Scan {
+            sources,
+            axis: axis_of(axis),
+            order: Order::Tree,
+            direction: Direction::Forward,
+            combine,
+        })
+    }))
 }
 
 impl Context {

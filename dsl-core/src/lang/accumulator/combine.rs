@@ -8,7 +8,7 @@ use crate::ir::{DType, Literal, Op, Region, Type, Value, op};
 use crate::lang::carry::{Carry, Part};
 use crate::lang::context::{self, Handle};
 use crate::lang::reduce::{Open, Reducible, reduce, reduce_valid, where_valid};
-use crate::lang::scan::scan;
+use crate::lang::scan::{scan, scan_valid};
 use crate::lang::tile::{Tile, axis_of};
 
 /// What the tiles of a loop combine to: one tile, or a tuple of tiles of one shape.
@@ -123,16 +123,26 @@ impl<S: Reducible, F: Fn(S::Element, S::Element) -> S::Element> Accumulator<S, F
         let prefixes = scan(source, axis, |a, b| (self.combine)(a, b));
         let valid = holds(location, prefixes.handles()[0]);
         let sources = [prefixes.handles(), vec![valid]].concat();
-        let prefixes = |accumulators, sources, combine| {
-            Op::Prefixes(op::Prefixes {
-                accumulators,
-                sources,
-                axis: axis_of(axis),
-                combine,
-            })
-        };
-        let results = self.emit(location, &before, prefixes, &sources);
+        let results = self.prefixes(location, &before, &sources, axis);
         S::from_handles(&results[..before.len() - 1])
+    }
+
+    /// The same of the elements where the mask holds: what those up to each position combine to, which is zero where there
+    /// is none. Then adds the tiles as [`add_masked`](Self::add_masked) does.
+    #[track_caller]
+    pub fn scan_masked(&mut self, source: S, mask: Tile<bool>, axis: usize) -> S {
+        let location = Location::caller();
+        let before = self.states.clone();
+        self.add_masked(source, mask, axis);
+        // `add_masked` has named what does not fit.
+        if before[0].is(self.states[0]) {
+            return source;
+        }
+        let combine = |a, b| (self.combine)(a, b);
+        let Some(sources) = scan_valid(location, source, mask, axis, combine) else {
+            return source;
+        };
+        shown(location, self.prefixes(location, &before, &sources, axis))
     }
 
     /// What all tiles combine to: what is left is combined, lower index on the left. Zero where there was
@@ -146,21 +156,26 @@ impl<S: Reducible, F: Fn(S::Element, S::Element) -> S::Element> Accumulator<S, F
                 combine,
             })
         };
-        let mut results = self.emit(location, &self.states, total, &[]);
-        let valid = results.pop();
-        for result in &mut results {
-            *result = context::emit(location, |context| {
-                let value = context.value(*result);
-                match valid.map(|valid| context.value(valid)) {
-                    Some(valid) if !context.ty(value).is_poison() => {
-                        let zero = context.builder.constant_like(value, 0.0);
-                        context.builder.select(valid, value, zero)
-                    }
-                    Some(_) | None => value,
-                }
-            });
-        }
-        S::from_handles(&results)
+        shown(location, self.emit(location, &self.states, total, &[]))
+    }
+
+    /// What the prefixes of a tile combine to behind all tiles before it.
+    fn prefixes(
+        &self,
+        location: &'static Location<'static>,
+        before: &[Handle],
+        sources: &[Handle],
+        axis: usize,
+    ) -> Vec<Handle> {
+        let prefixes = |accumulators, sources, combine| {
+            Op::Prefixes(op::Prefixes {
+                accumulators,
+                sources,
+                axis: axis_of(axis),
+                combine,
+            })
+        };
+        self.emit(location, before, prefixes, sources)
     }
 
     fn admits(&mut self, location: &'static Location<'static>, source: &S, axis: usize) -> bool {
@@ -206,6 +221,24 @@ impl<S: Reducible, F: Fn(S::Element, S::Element) -> S::Element> Accumulator<S, F
             make(accumulators, more.collect(), combine)
         })
     }
+}
+
+/// Results, of which the last says where there was an element: zero elsewhere.
+fn shown<S: Reducible>(location: &'static Location<'static>, mut results: Vec<Handle>) -> S {
+    let valid = results.pop();
+    for result in &mut results {
+        *result = context::emit(location, |context| {
+            let value = context.value(*result);
+            match valid.map(|valid| context.value(valid)) {
+                Some(valid) if !context.ty(value).is_poison() => {
+                    let zero = context.builder.constant_like(value, 0.0);
+                    context.builder.select(valid, value, zero)
+                }
+                Some(_) | None => value,
+            }
+        });
+    }
+    S::from_handles(&results)
 }
 
 /// A tile of `true` in the shape of another value.
