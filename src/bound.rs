@@ -67,7 +67,7 @@ impl Bound<'_> {
     }
 
     /// What code is handed for it.
-    // Where it is called, it waits for the words that it has just written, once an argument.
+    // Inlined: a call would write the result to memory and read it back at once, and the processor waits for that.
     #[inline]
     pub(crate) fn passed(&self) -> Passed {
         match self {

@@ -77,7 +77,7 @@ impl<P> Kernel<P> {
     /// and index: of the least program that has one, the same in every run. What other programs wrote
     /// stays. Of several errors in a loop a GPU may report another one than the CPU. Accesses through tensors that are
     /// arguments are in bounds by construction, unless the kernel takes parts of them. Where accesses do not depend on loaded numbers, a launch that has ended without an error
-    /// proves later ones with the same grid, the same lengths and the same of those scalars that accesses and assertions follow from: these skip the checks.
+    /// proves later ones that have the same grid, the same lengths, and the same values of the scalars that accesses and assertions follow from: these skip the checks.
     ///
     /// A kernel that prints is waited for, and its errors come here; see
     /// [`device_print`](crate::prelude::device_print).

@@ -63,7 +63,7 @@ impl<K: Configure> BackgroundSearch<K> {
     /// Those of the search.
     pub fn finish(self) -> Result<TunedKernel<K>> {
         let Self { stop, thread } = self;
-        // What panics in a search is an error of it.
+        // Panics of candidates are errors already; any other one goes on here.
         let found = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         drop(stop);
         found

@@ -101,8 +101,8 @@ impl Line {
     }
 
     /// The first of what may fail here, if it has ended; `waits`: after waiting for it. Under which number its error is kept,
-    /// and what became of it if that is an error. While others capture the stream nothing is seen, as an event that could not be placed
-    /// would be placed in it.
+    /// and what became of it if that is an error. While others capture the stream nothing is seen, because an event that could not be placed
+    /// before would be placed in it now.
     fn first_end(&mut self, waits: bool) -> Result<Option<(usize, Option<Arc<Failure>>)>> {
         match self.refuse_capture() {
             Ok(()) => {}

@@ -1,6 +1,8 @@
 //! Kernels and their setters, the grids and constraints that they state, and tuning over what they say of their const
 //! generics.
 
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use exactile::autotune::{Tuner, Verdict};
@@ -418,7 +420,15 @@ fn a_file_of_winners_configures_a_kernel_without_running_it() -> Result<()> {
 fn a_search_goes_on_beside_the_program_and_changes_nothing_of_it() -> Result<()> {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("configure_meanwhile");
     let _ = std::fs::remove_dir_all(&folder);
-    let (device, tuner) = (Device::cpu(), Tuner::with_file(folder.join("winners.json")));
+    // The first search waits until the program has done its part.
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let tuner = Tuner::with_file(folder.join("winners.json")).on_progress(move |_| {
+        let _ = wait
+            .lock()
+            .map(|wait| wait.recv_timeout(Duration::from_secs(20)));
+    });
+    let device = Device::cpu();
     let (x, mut out) = numbers(&device)?;
     out.spoil()?;
     let spoilt = out.to_vec()?;
@@ -430,6 +440,7 @@ fn a_search_goes_on_beside_the_program_and_changes_nothing_of_it() -> Result<()>
     let (_, second) = doubled().tuned_meanwhile(&tuner, &device, (), (&x, &mut out, 300))?;
     assert!(second.is_none());
     plain.run(&device, (), (&x, &mut out, n))?;
+    drop(go);
     let found = search.finish()?;
     let doubles: Vec<f32> = x.to_vec()?.iter().map(|x| x * 2.0).collect();
     assert_bits_equal(&out, &doubles);

@@ -41,7 +41,7 @@ The other kernels that have a counterpart in a public package of Triton kernels,
 FlagGems 5.0.2 (`flag-gems`), Liger Kernel 0.8.5 (`liger-kernel`), bitsandbytes 0.50.2, SGLang 0.5.23 (`sglang`), torchao
 0.18.0 and vLLM 0.33.0, as the Python package index has them, and generative-recommenders at commit 0d456a1. A kernel
 there may have options that the one here lacks, and the other way round; what it does is the same, but for the selective
-scan, which there does one step of time.
+scan, which there does one step of time, and for `sampling`, of which the end of this page speaks.
 
 | kernel | lines | Triton | counted there |
 |---|---|---|---|
@@ -50,9 +50,9 @@ scan, which there does one step of time.
 const LIBRARIES_END: &str = "
 The gradient of an embedding that has the same bits in every run adds in an order that the numbers fix: `embedding_backward`
 has no kernel of its own, it puts the numbers in order, by the row of places, and adds by `segment_sum`, so that with the
-order it is 102 lines, of which who writes an embedding writes one call. What stands beside it takes numbers that a
+order it is 102 lines, and who needs the gradient calls one function. What stands beside it takes numbers that a
 library of CUDA has put in order, too, and adds the parts of a number at the seams of its blocks by atomics; PyTorch, where
-it is asked for the same bits, sorts by a library of CUDA and adds by kernels in CUDA. No kernel of Triton is known that
+it is asked for the same bits, sorts by a library of CUDA and adds by kernels in CUDA. We found no kernel of Triton that
 adds in a fixed order. One that needs no order at all and adds by atomics as they arrive is 28 lines, FlagGems'
 `embedding_backward_kernel`: its bits follow the arrivals, and here it is refused in exact mode.
 

@@ -2,7 +2,7 @@
 //!
 //! [`require`](super::require) checks what is known when the kernel is compiled: extents, meta-parameters, data
 //! types. [`device_assert`] checks numbers while it runs, and [`device_print`] shows them. `println!` in a kernel prints
-//! while it is traced, a shape or a meta-parameter for instance; a kernel with loops is traced twice.
+//! while it is traced, a shape or a meta-parameter for instance; every kernel is traced more than once.
 
 use std::panic::Location;
 

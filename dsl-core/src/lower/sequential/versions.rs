@@ -11,7 +11,7 @@ use crate::passes::indices::Indices;
 use crate::target::Bounds;
 
 impl<'a> Lowerer<'a> {
-    /// The scalar with which the mask that an instruction makes is true everywhere. Without it the mask may be, too:
+    /// The scalar with which the mask that an instruction makes is true everywhere. Where the scalar is false, the mask may still be true everywhere:
     /// authors write such masks as well, of scalars that say nothing of the other operand.
     pub(super) fn holds_with(&self, inst: Inst) -> Option<Value> {
         let Op::Binary(op::Binary { op, lhs, .. }) = *self.source.op(inst) else {
