@@ -4,8 +4,6 @@
 //! unless determinism is not guaranteed, by the standard tolerance otherwise. With the
 //! feature `tuner-file` winners are kept in a JSON file, so that a later run measures nothing.
 
-mod background;
-mod candidates;
 mod clock;
 mod judge;
 mod kernels;
@@ -14,7 +12,6 @@ mod trials;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use exactile_core::ir::Number;
@@ -28,7 +25,6 @@ use crate::error::Result;
 use crate::winners::{Problem, Winner, WinnersFile};
 
 pub use crate::winners::{Known, Provenance};
-pub use background::BackgroundSearch;
 use clock::Clock;
 pub use clock::measure;
 pub use kernels::{Tune, TunedKernel};
@@ -182,8 +178,6 @@ pub struct Tuner {
     winners: WinnersFile,
     budget: Option<Duration>,
     listener: Option<Listener>,
-    /// Whether somebody wants no more of a search.
-    stop: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Tuner {
@@ -201,7 +195,6 @@ impl Tuner {
             winners,
             budget: None,
             listener: None,
-            stop: Arc::default(),
         }
     }
 
@@ -313,10 +306,7 @@ impl Tuner {
             seconds,
             provenance: tuned.provenance.clone(),
         };
-        // Of a search that was cut off nobody knows whether it is the fastest.
-        if !self.stop.load(Ordering::Relaxed) {
-            self.winners.keep(problem, winner)?;
-        }
+        self.winners.keep(problem, winner)?;
         Ok(tuned)
     }
 }
@@ -332,9 +322,8 @@ struct Search<'a> {
 impl Search<'_> {
     /// Whether this part of the budget is over.
     fn is_over(&self, part: f64) -> bool {
-        let Tuner { budget, stop, .. } = self.tuner;
-        stop.load(Ordering::Relaxed)
-            || budget.is_some_and(|budget| self.begin.elapsed() > budget.mul_f64(part))
+        let budget = self.tuner.budget;
+        budget.is_some_and(|budget| self.begin.elapsed() > budget.mul_f64(part))
     }
 
     /// Why a candidate had no turn.

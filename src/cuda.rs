@@ -12,7 +12,6 @@ mod watch;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, ThreadId};
 
 use exactile_core::launch::Launch;
 use exactile_core::target::Target;
@@ -46,8 +45,8 @@ pub struct Gpu {
     failures: Failures,
     /// Where memory of others is, with what is known of it.
     foreign: Mutex<Vec<(Range<u64>, Weak<Shared>)>>,
-    /// Placed after each launch of this thread while a clock runs there.
-    end: Mutex<Option<(ThreadId, Event)>>,
+    /// Placed after each launch while a clock runs.
+    end: Mutex<Option<Event>>,
     /// Whether one does, for launches to pass by without the lock.
     is_timed: AtomicBool,
     name: String,
@@ -127,7 +126,7 @@ impl Gpu {
         self.context.trim().map_err(failed)
     }
 
-    fn end(&self) -> MutexGuard<'_, Option<(ThreadId, Event)>> {
+    fn end(&self) -> MutexGuard<'_, Option<Event>> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -137,10 +136,8 @@ impl Gpu {
             return Ok(());
         }
         match &*self.end() {
-            Some((timed, event)) if *timed == thread::current().id() => {
-                event.record(stream).map_err(failed)
-            }
-            Some(_) | None => Ok(()),
+            None => Ok(()),
+            Some(event) => event.record(stream).map_err(failed),
         }
     }
 
@@ -158,10 +155,9 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock for launches by this thread that writes so many bytes before each time, more than the caches hold.
+    /// A clock that writes so many bytes before each time, more than the caches hold.
     pub fn new(gpu: &Arc<Gpu>, flush: usize) -> Result<Self> {
-        let end = gpu.context.event().map_err(failed)?;
-        *gpu.end() = Some((thread::current().id(), end));
+        *gpu.end() = Some(gpu.context.event().map_err(failed)?);
         gpu.is_timed.store(true, Ordering::Relaxed);
         Ok(Self {
             start: gpu.context.event().map_err(failed)?,
@@ -177,7 +173,7 @@ impl Clock {
         self.start.record(&gpu.stream).map_err(failed)?;
         launch()?;
         match &*gpu.end() {
-            Some((_, end)) => {
+            Some(end) => {
                 let time = end.milliseconds_since(&self.start).map_err(failed)?;
                 Ok(f64::from(time) / 1e3)
             }

@@ -5,11 +5,10 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use exactile_core::ir::{DType, Grid};
+use exactile_core::schedule::assign::warps_of;
 use exactile_core::target::{Determinism, Schedule, ScheduleField};
 use exactile_core::verify::BlockFunc;
 
-use super::background::{self, BackgroundSearch};
-use super::candidates::{Sketch, combinations, schedule_of, with_schedule};
 use super::{TuneKey, Tuned, Tuner, Workload};
 use crate::arguments::{Arguments, BoundArguments, Parameters};
 use crate::array::Array;
@@ -27,7 +26,7 @@ use crate::placement::{LaunchGrid, Stated};
 use crate::stream::DEFAULT;
 
 /// How long [`Tune::tune`] searches.
-pub(super) const BUDGET: Duration = Duration::from_secs(20);
+const BUDGET: Duration = Duration::from_secs(20);
 /// Elements that a lane holds of the largest tile in code that streams well, as a power of two.
 const GOOD_LANE: f64 = 4.0;
 /// A tile that takes so many times the registers of a thread is hopeless.
@@ -132,38 +131,17 @@ pub trait Tune: Configure {
         Self::Parameters: Parameters<COUNT>,
     {
         let runs = Runs::new(&self, device, grid.stated()?, BoundArguments::of(arguments))?;
-        let (config, _) = runs.known(tuner)?;
-        Ok(config.map_or_else(|| self.clone(), |config| at(&self, config)))
-    }
-
-    /// [`tuned`](Self::tuned) and, where the file does not know this very problem, a search for it that goes on beside the program, on a thread
-    /// of its own and with copies of the arguments, by the budget of the tuner or for up to 20 seconds. Its winner is on file for who
-    /// asks next. No bit changes, whichever configuration is taken. What the program launches meanwhile on the same device is in the times of
-    /// candidates, as they are in its own. One search goes on at a time: while there is another one, or where no thread starts, there is none for this.
-    ///
-    /// # Errors
-    /// Those of [`tuned`](Self::tuned), and that there is no memory for the copies.
-    fn tuned_meanwhile<'a, const COUNT: usize>(
-        self,
-        tuner: &Tuner,
-        device: &Device,
-        grid: impl LaunchGrid,
-        arguments: impl Arguments<'a, Self::Parameters, COUNT>,
-    ) -> Result<(Self, Option<BackgroundSearch<Self>>)>
-    where
-        Self::Parameters: Parameters<COUNT>,
-        Self: Send + 'static,
-        Self::Config: Send,
-    {
-        let grid = grid.stated()?;
-        let runs = Runs::new(&self, device, grid, BoundArguments::of(arguments))?;
-        let (config, is_exact) = runs.known(tuner)?;
-        let search = match is_exact {
-            true => None,
-            false => background::begin(&self, tuner, (device, grid), &runs.bound)?,
-        };
-        let kernel = config.map_or_else(|| self.clone(), |config| at(&self, config));
-        Ok((kernel, search))
+        let known = tuner.known(device, &runs.key()?)?;
+        let known = known.and_then(|known| {
+            let mut space = runs.space.iter();
+            space.find(|config| {
+                format!("{config:?}") == known.config && runs.refuses(config).is_none()
+            })
+        });
+        Ok(match known {
+            Some(&config) => at(&self, config),
+            None => self,
+        })
     }
 }
 
@@ -176,8 +154,40 @@ fn at<K: Configure>(kernel: &K, config: K::Config) -> K {
     other
 }
 
+/// What is known of a configuration before it is compiled.
+struct Sketch {
+    /// Bytes and elements of the largest tile.
+    bytes: usize,
+    elements: usize,
+    /// The warps that the compiler would choose.
+    warps: u32,
+}
+
+impl Sketch {
+    fn of(func: &BlockFunc) -> Self {
+        let tiles = func.values().filter_map(|value| {
+            let ty = func.ty(value);
+            let dtype = ty.dtype()?;
+            (!ty.is_scalar()).then(|| {
+                (
+                    ty.shape.elements(),
+                    ty.shape.elements() * dtype.bytes() as usize,
+                )
+            })
+        });
+        let (elements, bytes) = tiles.fold((1, 1), |(elements, bytes), tile| {
+            (elements.max(tile.0), bytes.max(tile.1))
+        });
+        Self {
+            bytes,
+            elements,
+            warps: warps_of(func, &Schedule::AUTO),
+        }
+    }
+}
+
 /// The launches of a search.
-pub(super) struct Runs<'a, 'd, K: Configure> {
+struct Runs<'a, 'd, K: Configure> {
     kernel: &'d K,
     device: &'d Device,
     grid: Option<Grid>,
@@ -190,7 +200,7 @@ pub(super) struct Runs<'a, 'd, K: Configure> {
 }
 
 impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
-    pub(super) fn new(
+    fn new(
         kernel: &'d K,
         device: &'d Device,
         grid: Option<Grid>,
@@ -210,7 +220,7 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
         Ok(runs)
     }
 
-    pub(super) fn tune(mut self, tuner: &Tuner) -> Result<TunedKernel<K>> {
+    fn tune(mut self, tuner: &Tuner) -> Result<TunedKernel<K>> {
         let first = self.first()?;
         self.keep(&first)?;
         let (key, level) = (self.key()?, first.configured().kernel().determinism);
@@ -230,17 +240,6 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
             kernel: at(kernel, tuned.config),
             tuned,
         })
-    }
-
-    /// The configuration on file for these launches, or for the nearest ones, and whether it is for these.
-    fn known(&self, tuner: &Tuner) -> Result<(Option<K::Config>, bool)> {
-        let Some(known) = tuner.known(self.device, &self.key()?)? else {
-            return Ok((None, false));
-        };
-        let mut space = self.space.iter().copied();
-        let config = space
-            .find(|config| format!("{config:?}") == known.config && self.refuses(config).is_none());
-        Ok((config, known.is_exact && config.is_some()))
     }
 
     /// The first candidate that its arguments fit.
@@ -379,6 +378,53 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
 
 fn array(dtype: DType, bytes: &[u8]) -> Result<Array> {
     Array::from_bytes(dtype, [bytes.len() / dtype.bytes() as usize], bytes)
+}
+
+fn schedule_of<K: Configure>(kernel: &K, mut config: K::Config) -> Schedule {
+    *(kernel.configured().definition.schedule)(&mut config)
+}
+
+fn with_schedule<K: Configure>(kernel: &K, mut config: K::Config, schedule: Schedule) -> K::Config {
+    *(kernel.configured().definition.schedule)(&mut config) = schedule;
+    config
+}
+
+/// All combinations of what is not set, those of one tile size behind each other.
+fn combinations<K: Configure>(kernel: &K, device: &Device) -> Vec<K::Config> {
+    let configured = kernel.configured();
+    let base = configured.definition.config;
+    let mut tiles = vec![base];
+    for (place, meta) in configured.definition.metas.iter().enumerate() {
+        if let (false, Some(each)) = (configured.is_set(place), meta.each) {
+            tiles = tiles.iter().flat_map(each).collect();
+        }
+    }
+    if !tiles.contains(&base) && configured.kernel().check_set().is_ok() {
+        tiles.push(base);
+    }
+    let own = schedule_of(kernel, base);
+    let mut schedules = vec![own];
+    if device.runs_lanes() {
+        let open = |field: &ScheduleField| own.get(*field).is_none();
+        let tries = |from: Schedule, field: ScheduleField| {
+            field.row().tries.iter().map(move |&value| {
+                let mut other = from;
+                other.set(field, Some(value));
+                other
+            })
+        };
+        let alone = ScheduleField::ALL.iter().copied().filter(open);
+        schedules.extend(alone.flat_map(|field| tries(own, field)));
+        if open(&ScheduleField::Warps) && open(&ScheduleField::Stages) {
+            let warps = tries(own, ScheduleField::Warps);
+            schedules.extend(warps.flat_map(|warps| tries(warps, ScheduleField::Stages)));
+        }
+    }
+    let with = |&config: &K::Config| {
+        let schedules = schedules.iter();
+        schedules.map(move |&schedule| with_schedule(kernel, config, schedule))
+    };
+    tiles.iter().flat_map(with).collect()
 }
 
 impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {

@@ -1,8 +1,6 @@
 //! Kernels and their setters, the grids and constraints that they state, and tuning over what they say of their const
 //! generics.
 
-use std::sync::Mutex;
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use exactile::autotune::{Tuner, Verdict};
@@ -413,45 +411,5 @@ fn a_file_of_winners_configures_a_kernel_without_running_it() -> Result<()> {
     let again = doubled().tune_by(&tuner, &device, (), (&x, &mut out, N as i32))?;
     assert!(again.tuned.trials.is_empty());
     assert_eq!(again.tuned.provenance, tuned.tuned.provenance);
-    Ok(())
-}
-
-#[test]
-fn a_search_goes_on_beside_the_program_and_changes_nothing_of_it() -> Result<()> {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("configure_meanwhile");
-    let _ = std::fs::remove_dir_all(&folder);
-    // The first search waits until the program has done its part.
-    let (go, wait) = channel::<()>();
-    let wait = Mutex::new(wait);
-    let tuner = Tuner::with_file(folder.join("winners.json")).on_progress(move |_| {
-        let _ = wait
-            .lock()
-            .map(|wait| wait.recv_timeout(Duration::from_secs(20)));
-    });
-    let device = Device::cpu();
-    let (x, mut out) = numbers(&device)?;
-    out.spoil()?;
-    let spoilt = out.to_vec()?;
-    let n = N as i32;
-    let (plain, search) = doubled().tuned_meanwhile(&tuner, &device, (), (&x, &mut out, n))?;
-    assert_eq!(plain.config(), doubled().config());
-    let search = search.expect("nobody has tuned it");
-    // Two would measure each other.
-    let (_, second) = doubled().tuned_meanwhile(&tuner, &device, (), (&x, &mut out, 300))?;
-    assert!(second.is_none());
-    plain.run(&device, (), (&x, &mut out, n))?;
-    drop(go);
-    let found = search.finish()?;
-    let doubles: Vec<f32> = x.to_vec()?.iter().map(|x| x * 2.0).collect();
-    assert_bits_equal(&out, &doubles);
-    out.copy_from_slice(&spoilt)?;
-    let (known, search) = doubled().tuned_meanwhile(&tuner, &device, (), (&x, &mut out, n))?;
-    assert!(search.is_none(), "it is on file");
-    assert_eq!(known.config(), found.config());
-    // The nearest, and a search that nobody waits for.
-    let (nearest, search) = doubled().tuned_meanwhile(&tuner, &device, (), (&x, &mut out, 300))?;
-    assert_eq!(nearest.config(), found.config());
-    drop(search.expect("nobody has tuned it"));
-    assert_bits_equal(&out, &spoilt);
     Ok(())
 }

@@ -21,7 +21,7 @@ const MAX_FUNCTION_LINES: usize = 60;
 const MAX_FACADE_LINES: usize = 14_800;
 
 /// Lines of the tuner and the command line.
-const MAX_TUNER_LINES: usize = 2_650;
+const MAX_TUNER_LINES: usize = 2_500;
 
 /// Where these are.
 const TUNER: &[&str] = &["autotune", "command", "found.rs", "winners"];
