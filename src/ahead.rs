@@ -165,20 +165,39 @@ impl<'a> Place<'a> {
             Prepared::new(self.device, &config, &key.options, &key.facts(), trace)
         })
     }
+}
 
-    /// Notes a checked launch without an error.
-    pub(crate) fn prove(&self, reach: Reach) {
-        self.device
-            .cache()
-            .prove(&self.request.key, &self.slot, reach);
+/// What a checked launch proves once it has ended without an error. The code may take more arguments than the launch has.
+#[derive(Clone, Copy)]
+pub(crate) struct Proves<'a> {
+    pub(crate) place: &'a Place<'a>,
+    pub(crate) launch: &'a Launch<'a>,
+    /// Those that the accesses follow from.
+    pub(crate) numbers: Numbers,
+}
+
+impl Proves<'_> {
+    fn reach(&self) -> Reach {
+        Reach::of(self.launch, self.numbers)
     }
 
-    /// What a checked launch proves once it has ended without an error.
-    pub(crate) fn proof(&self, reach: Reach) -> Proof {
+    /// Notes that it has.
+    pub(crate) fn prove(&self) {
+        let Place {
+            device,
+            request,
+            slot,
+            ..
+        } = self.place;
+        device.cache().prove(&request.key, slot, self.reach());
+    }
+
+    /// The same for who knows its end later.
+    pub(crate) fn proof(&self) -> Proof {
         Proof {
-            key: self.request.key.clone(),
-            slot: Arc::clone(&self.slot),
-            reach,
+            key: self.place.request.key.clone(),
+            slot: Arc::clone(&self.place.slot),
+            reach: self.reach(),
         }
     }
 }

@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use exactile_core::ir::Grid;
 use exactile_core::lang::is_tracing;
-use exactile_core::launch::{Launch, LaunchError, Numbers, Passed};
+use exactile_core::launch::{Launch, LaunchError, Passed};
 use exactile_core::target::Bounds;
 use exactile_core::verify::BlockFunc;
 use smallvec::SmallVec;
 
-use crate::ahead::{Needed, Place, Request};
+use crate::ahead::{Needed, Proves, Request};
 use crate::arguments::{Arguments, BoundArguments, Parameters};
 use crate::bound::{Bound, Choices, FEW};
 use crate::cache::Identity;
@@ -34,7 +34,6 @@ use crate::inspection::Inspection;
 use crate::kernel::Kernel;
 use crate::placement::LaunchGrid;
 use crate::profile::Label;
-use crate::proofs::Reach;
 use crate::stream::Queue;
 use host::run_on_host;
 use printing::run_and_print;
@@ -169,8 +168,13 @@ impl<P> Kernel<P> {
             // grid, lengths and those scalars that its accesses follow from, which depend on nothing else.
             return unsafe { run(device, put, code, &launch, arguments, None) };
         }
-        let proves = prepared.moved_by.map(|numbers| (&place, numbers));
-        run_checked(device, put, prepared, &launch, arguments, proves)
+        let (place, launch) = (&place, &launch);
+        let proves = prepared.moved_by.map(|numbers| Proves {
+            place,
+            launch,
+            numbers,
+        });
+        run_checked(device, put, prepared, launch, arguments, proves)
     }
 
     /// [`Kernel::launch`] without bounds checks.
@@ -292,7 +296,7 @@ pub(crate) fn run_checked(
     prepared: &Prepared,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, Numbers)>,
+    proves: Option<Proves<'_>>,
 ) -> Result<Option<Arc<Failure>>> {
     let code = prepared.code(device, Bounds::Checked, launch)?;
     // SAFETY: every access is checked, or to a tile of a tensor that this launch has shown to lie in its
@@ -319,7 +323,7 @@ unsafe fn run(
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, Numbers)>,
+    proves: Option<Proves<'_>>,
 ) -> Result<Option<Arc<Failure>>> {
     check_places(device, arguments)?;
     if launch.grid.contains(&0) {
@@ -351,7 +355,7 @@ unsafe fn put(
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, Numbers)>,
+    proves: Option<Proves<'_>>,
 ) -> Result<Option<Arc<Failure>>> {
     if let (Runs::Gpu(gpu_code), Some(gpu)) = (&*code.runs, device.gpu()) {
         let checked = gpu_code
@@ -377,8 +381,8 @@ unsafe fn put(
     })?;
     match &failure {
         None => {
-            if let Some((place, numbers)) = proves {
-                place.prove(Reach::of(launch, numbers));
+            if let Some(proves) = proves {
+                proves.prove();
             }
         }
         Some(failure) => {

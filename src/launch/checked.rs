@@ -4,18 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use exactile_core::ir::Grid;
-use exactile_core::launch::{Launch, Numbers, Passed};
+use exactile_core::launch::{Launch, Passed};
 use exactile_core::target::BoundsError;
 use smallvec::SmallVec;
 
 use super::{Told, out_of_bounds};
-use crate::ahead::{Place, Proof};
+use crate::ahead::{Proof, Proves};
 use crate::bound::FEW;
 use crate::cache::Cache;
 use crate::code::{Code, Sites};
 use crate::device::Device;
 use crate::failure::Failure;
-use crate::proofs::Reach;
 
 /// What a checked launch on a GPU needs at its end.
 pub(crate) struct Checked {
@@ -34,7 +33,7 @@ impl Checked {
         device: &Device,
         code: &Code,
         launch: &Launch<'_>,
-        proves: Option<(&Place<'_>, Numbers)>,
+        proves: Option<Proves<'_>>,
         told: Told,
     ) -> Self {
         Self {
@@ -43,7 +42,7 @@ impl Checked {
             sites: Arc::clone(&code.sites),
             grid: launch.grid,
             arguments: launch.arguments.into(),
-            proof: proves.map(|(place, numbers)| place.proof(Reach::of(launch, numbers))),
+            proof: proves.map(|proves| proves.proof()),
             told,
             failure: Arc::default(),
         }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use exactile_core::ir::Number;
 use exactile_core::ir::prints::WORDS;
-use exactile_core::launch::{Launch, Numbers, Passed};
+use exactile_core::launch::{Launch, Passed};
 use smallvec::SmallVec;
 
 use super::{Told, put};
-use crate::ahead::Place;
+use crate::ahead::Proves;
 use crate::array::read_numbers;
 use crate::bound::{Bound, FEW};
 use crate::buffer::Storage;
@@ -28,7 +28,7 @@ pub(super) unsafe fn run_and_print(
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, Numbers)>,
+    proves: Option<Proves<'_>>,
 ) -> Result<Option<Arc<Failure>>> {
     let bytes = WORDS as usize * u64::DTYPE.bytes() as usize;
     let mut record = Storage::zeroed(device, bytes)?;

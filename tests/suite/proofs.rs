@@ -452,3 +452,24 @@ fn steps_of_adamw_are_proved_by_the_first() {
     }
     assert_eq!(seen.take(), [true, false, false, false, false]);
 }
+
+#[kernel]
+fn shown(y: PtrMut<f32>, still: f32, at: i64) {
+    device_print("at", at);
+    store(y + at, still);
+}
+
+/// Its code has an argument more than the launch, for what it prints.
+#[test]
+fn a_kernel_that_prints_is_proved_as_any_other() {
+    let device = Device::cpu();
+    let seen = Seen::of(&device);
+    let mut y = Buffer::<f32>::zeros(&device, 10).expect("fits");
+    for (still, at) in [(1.0, 3), (2.0, 3), (2.0, 4)] {
+        let told = shown().run(&device, 1, (&mut y, still, at));
+        told.expect("is inside");
+    }
+    assert_eq!(seen.take(), [true, false, true]);
+    let told = shown().run(&device, 1, (&mut y, 2.0, 1000));
+    assert!(is_error_of_programs(&told), "{told:?}");
+}

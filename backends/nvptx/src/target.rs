@@ -136,7 +136,7 @@ pub(crate) fn write_ptx(module: &Module<'_>, machine: &TargetMachine) -> Result<
 /// When one stands in a form that this does not know.
 fn mend(text: &str) -> Result<String> {
     let mut mended = String::with_capacity(text.len());
-    let parted: BTreeSet<&str> = text.split([';', '\n']).filter_map(parted).collect();
+    let parted = parted(text);
     for line in text.split_inclusive('\n') {
         match replacement(line).or_else(|| word_load(line, &parted)) {
             Some(replacement) => {
@@ -173,20 +173,49 @@ fn replacement(line: &str) -> Option<String> {
         .or_else(|| arithmetic(line))
 }
 
-/// The register of which a statement takes a part.
-fn parted(statement: &str) -> Option<&str> {
-    let statement = statement.trim().trim_start_matches("{ ");
-    let (instruction, operands) = statement.split_once(char::is_whitespace)?;
-    let mut words = instruction.split('.');
-    let source = match words.next()? {
-        "mov" => operands.trim().strip_prefix('{')?.split_once('}')?.1,
-        "shr" | "bfe" | "prmt" => operands.split_once(',')?.1,
-        "cvt" if words.any(|word| NARROW.contains(&word)) => operands.split_once(',')?.1,
-        _ => return None,
-    };
-    let source = source.trim_start_matches([',', ' ']);
-    let source = source.split(',').next()?.trim();
-    register_bits(source).map(|_| source)
+/// The registers of which statements take parts, also of copies of them.
+fn parted(text: &str) -> BTreeSet<&str> {
+    let statements = text.split([';', '\n']).filter_map(|statement| {
+        let statement = statement.trim().trim_start_matches("{ ");
+        let (first, rest) = statement.split_once(char::is_whitespace)?;
+        match first.starts_with('@') {
+            true => rest.trim().split_once(char::is_whitespace),
+            false => Some((first, rest)),
+        }
+    });
+    let mut copies = Vec::new();
+    let mut found = BTreeSet::new();
+    for (instruction, operands) in statements {
+        let mut words = instruction.split('.');
+        let (target, sources) = match operands.trim().strip_prefix('{') {
+            Some(parts) => parts.split_once('}').unwrap_or_default(),
+            None => operands.split_once(',').unwrap_or_default(),
+        };
+        let takes_part = match words.next() {
+            Some("shr" | "bfe" | "prmt" | "shf") => true,
+            Some("mov") => operands.trim().starts_with('{'),
+            Some("cvt") => words.any(|word| NARROW.contains(&word)),
+            Some("and") => sources.contains("-65536"),
+            Some(_) | None => false,
+        };
+        let sources = sources.split([',', ' ', '\t']);
+        let sources = sources.filter(|source| register_bits(source).is_some());
+        match takes_part {
+            true => found.extend(sources),
+            false if instruction.starts_with("mov.") || instruction.starts_with("selp.") => {
+                copies.extend(sources.map(|source| (target.trim(), source)));
+            }
+            false => {}
+        }
+    }
+    let mut before = 0;
+    while before < found.len() {
+        before = found.len();
+        let more = copies.iter().filter(|(target, _)| found.contains(target));
+        let more: Vec<&str> = more.map(|&(_, source)| source).collect();
+        found.extend(more);
+    }
+    found
 }
 
 /// Integers of less than a register.
@@ -442,6 +471,10 @@ mod tests {
             "\tshr.u32 \t%r9, %r3, 16;\n",
             "\tcvt.u16.u32 \t%rs2, %r3;\n",
             "\t{ .reg .b32 %high; bfe.u32 %high, %r3, 8, 8; }\n",
+            "\t@%p1 shr.u32 \t%r9, %r3, 16;\n",
+            "\tprmt.b32 \t%r5, %r1, %r3, 0x7632U;\n",
+            "\tand.b32 \t%r5, %r3, -65536;\n",
+            "\tmov.b32 \t%r5, %r3;\n\tselp.b32 \t%r6, %r5, %r1, %p1;\n\tshr.u32 \t%r7, %r6, 16;\n",
         ];
         let loads = [
             ("ld.global.nc.b32", "ld.global.b32"),

@@ -107,7 +107,7 @@ fn profiles_and_hooks_of_what_fails() {
         assert!(!tried.call("alone", || adds().run(&device, 1, (&x, &mut y, 8))));
         tried.call("compiled", || {
             let kernel = adds().compile(&device, 1, (&x, &mut y, 8))?;
-            kernel.compile(&device, 0, (&x, &mut y, 1))?;
+            let _ = kernel.compile(&device, 0, (&x, &mut y, 1))?;
             kernel.inspect(&device, 1, (&x, &mut y, 3))
         });
     }
