@@ -174,5 +174,7 @@ impl<T: Number> Pinned<T> {
     }
 }
 
-const PLACED: &str = "broken invariant: memory of numbers begins and ends where numbers may";
+/// The broken invariant behind views of bytes as numbers that do not fit.
+pub(crate) const PLACED: &str =
+    "broken invariant: memory of numbers begins and ends where numbers may";
 const ELSEWHERE: &str = "broken invariant: what is elsewhere is refused before a copy";

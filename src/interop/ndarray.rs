@@ -26,6 +26,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use crate::bound::Bound;
 use crate::error::{Error, Result};
 use crate::part::{Part, PartMut};
+use crate::pinned::PLACED;
 use crate::slices::{BufferSlice, BufferSliceMut};
 use crate::tensor::{Layout, TensorView, TensorViewMut};
 
@@ -151,8 +152,6 @@ where
 fn on_gpu() -> Error {
     Error::Invalid("a view of `ndarray` is of memory of the host: copy the array there".to_string())
 }
-
-const PLACED: &str = "broken invariant: memory of numbers begins and ends where numbers may";
 
 /// With all axes forwards.
 fn shape_of<const RANK: usize>(layout: &Layout<RANK>) -> StrideShape<Dim<[usize; RANK]>>

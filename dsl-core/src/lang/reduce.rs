@@ -135,14 +135,21 @@ pub(super) fn reduce_valid<S: Reducible>(
     axis: usize,
     combine: impl FnMut(S::Element, S::Element) -> S::Element,
 ) -> Option<Vec<Handle>> {
-    let open = open(
-        "reduce_masked",
-        location,
-        &source.handles(),
-        &[mask.handle()],
-    )?;
+    let name = "reduce_masked";
+    combine_valid(name, location, (source, mask), combine, reduction(axis))
+}
+
+/// What an op makes of the elements where a mask holds, and whether it holds for one.
+pub(super) fn combine_valid<S: Reducible>(
+    what: &str,
+    location: &'static Location<'static>,
+    (source, mask): (S, Tile<bool>),
+    combine: impl FnMut(S::Element, S::Element) -> S::Element,
+    make: impl FnOnce(&mut Context, Vec<Value>, Region) -> Op,
+) -> Option<Vec<Handle>> {
+    let open = open(what, location, &source.handles(), &[mask.handle()])?;
     let chosen = where_valid::<S>(location, &open, combine);
-    Some(open.close(location, &chosen, reduction(axis)))
+    Some(open.close(location, &chosen, make))
 }
 
 /// What a combine gives whose last operands say which of the others are valid: both together where both

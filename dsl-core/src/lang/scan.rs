@@ -9,9 +9,9 @@ use std::panic::Location;
 use super::context::{Context, Handle};
 use super::element::Numeric;
 use super::math::ordered;
-use super::reduce::{Reducible, open, traced, where_valid};
-use super::tile::{DeviceValue, Tile, axis_of, map};
-use crate::ir::{BinaryOp, Direction, Op, Order, Value, op};
+use super::reduce::{Reducible, combine_valid, traced};
+use super::tile::{Tile, axis_of, map};
+use crate::ir::{BinaryOp, Direction, Op, Order, Region, Value, op};
 
 /// The prefixes along `axis` under a closure over scalars, lower index on the left.
 ///
@@ -50,15 +50,7 @@ fn directed<S: Reducible>(
     let Some((open, combined)) = traced(what, location, source, combine) else {
         return source;
     };
-    let results = open.close(location, &combined, |_, sources, combine| {
-        Op::Scan(op::Scan {
-            sources,
-            axis: axis_of(axis),
-            order: Order::Tree,
-            direction,
-            combine,
-        })
-    });
+    let results = open.close(location, &combined, scanning(axis, direction));
     S::from_handles(&results)
 }
 
@@ -70,18 +62,23 @@ pub(super) fn scan_valid<S: Reducible>(
     axis: usize,
     combine: impl FnMut(S::Element, S::Element) -> S::Element,
 ) -> Option<Vec<Handle>> {
-    let masks = [mask.handle()];
-    let open = open("scan_masked", location, &source.handles(), &masks)?;
-    let chosen = where_valid::<S>(location, &open, combine);
-    Some(open.close(location, &chosen, |_, sources, combine| {
+    let make = scanning(axis, Direction::Forward);
+    combine_valid("scan_masked", location, (source, mask), combine, make)
+}
+
+fn scanning(
+    axis: usize,
+    direction: Direction,
+) -> impl FnOnce(&mut Context, Vec<Value>, Region) -> Op {
+    move |_, sources, combine| {
         Op::Scan(op::Scan {
             sources,
             axis: axis_of(axis),
             order: Order::Tree,
-            direction: Direction::Forward,
+            direction,
             combine,
         })
-    }))
+    }
 }
 
 impl Context {
