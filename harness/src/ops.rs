@@ -203,7 +203,9 @@ pub fn page() -> String {
          device's own instructions, and only stand in a program that gave up exactness. *Raw* ops are\n\
          instructions with cases that a machine leaves undefined: one pass makes them, with guards around\n\
          them, of the primitives that define these cases.\n\n\
-         ## Elementwise\n\nScalars, tiles and short vectors; all operands of one type.\n\n\
+         ## Elementwise\n\nScalars, tiles and short vectors; all operands of one type. All but approximate ops are exact: every\n\
+         device gives the same bits. Primitive and approximate ops stand in each stage (block, schedule, lane), derived ones\n\
+         in the block stage and raw ones in the lane stage.\n\n\
          | op | types | kind | meaning |\n|---|---|---|---|\n",
     );
     let rows = rows();
@@ -215,17 +217,7 @@ pub fn page() -> String {
             );
         }
     }
-    text.push_str("\n## With their own shape\n\n| op | stages | meaning |\n|---|---|---|\n");
-    for row in rows.iter().filter(|row| row.kind.is_none()) {
-        line(
-            &mut text,
-            &[
-                &format!("`{}`", row.name),
-                &row.stages.join(", "),
-                row.meaning,
-            ],
-        );
-    }
+    shaped_lines(&mut text, &rows);
     text.push_str(
         "\n## Accuracy of the derived functions\n\n\
          The greatest error against an oracle, in units in the last place; 0.5 is correct rounding.\n\
@@ -239,6 +231,27 @@ pub fn page() -> String {
     }
     composed_lines(&mut text, &rows);
     text
+}
+
+/// The ops with their own shape.
+fn shaped_lines(text: &mut String, rows: &[OpRow]) {
+    text.push_str(
+        "\n## With their own shape\n\n\
+         Types are those of the numbers that an op moves, combines or looks at. Bits: `exact` where every device gives the\n\
+         same; `order` where the attribute of that name decides, of which `tree` is exact; `arrival` where the order of\n\
+         programs shows in the result, and `integers` where it shows in that of floats alone.\n\n\
+         | op | types | stages | bits | meaning |\n|---|---|---|---|---|\n",
+    );
+    for row in rows.iter().filter(|row| row.kind.is_none()) {
+        let types = match &row.dtypes {
+            Some(dtypes) if dtypes.len() == DType::ALL.len() => "all types".to_string(),
+            Some(dtypes) => dtypes.join(", "),
+            None => String::new(),
+        };
+        let (name, stages) = (format!("`{}`", row.name), row.stages.join(", "));
+        let bits = row.exactness.unwrap_or_default();
+        line(text, &[&name, &types, &stages, bits, row.meaning]);
+    }
 }
 
 /// The functions that tracing makes of ops.

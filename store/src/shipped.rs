@@ -136,7 +136,11 @@ mod tests {
         fs::copy(write(folder.path(), "b", b"two"), &path).expect("is copied");
         let reason = shipped.find("a").expect_err("is another").1;
         assert_eq!(reason, "it has another key");
-        assert!(shipped.check(name).is_err());
+        let told = |name: &str| shipped.check(name).expect_err("is none");
+        assert_eq!(told(name), "it has the name of another key");
+        assert_eq!(told("nothing"), "there is no such file");
+        fs::create_dir(folder.path().join("deeper")).expect("is made");
+        assert_eq!(told("deeper"), "it is no file");
         assert_eq!(shipped.names().expect("is read").len(), 2);
         shipped.remove(name).expect("is removed");
         shipped.remove(name).expect("is not there");

@@ -44,6 +44,22 @@ fn what_is_kept_is_found_by_its_key_alone() {
     assert_eq!(store.find("b"), None);
 }
 
+/// What is said of the first entry.
+fn first_key(store: &Store) -> Result<String, String> {
+    store.entries().expect("is read")[0].key.clone()
+}
+
+#[test]
+fn what_is_too_long_for_an_entry_is_none() {
+    let (_folder, store) = store(Limits::default());
+    store.keep("key", b"code");
+    let file = fs::OpenOptions::new().write(true).open(store.path("key"));
+    file.expect("is mine").set_len(LARGEST + 1).expect("grows");
+    let told = format!("it has {} bytes", LARGEST + 1);
+    assert_eq!(first_key(&store), Err(told));
+    assert_eq!(store.find("key"), None);
+}
+
 #[test]
 fn no_changed_byte_and_no_missing_one_is_taken() {
     let (_folder, store) = store(Limits::default());
@@ -85,7 +101,10 @@ fn an_entry_under_the_name_of_another_is_none() {
     let (_folder, store) = store(Limits::default());
     store.keep("one", b"1");
     fs::rename(store.path("one"), store.path("two")).expect("is renamed");
-    assert!(store.entries().expect("is read")[0].key.is_err());
+    assert_eq!(
+        first_key(&store),
+        Err("it has the name of another key".to_string())
+    );
     assert_eq!(store.find("two"), None);
     assert_eq!(store.find("one"), None);
 }
@@ -147,6 +166,7 @@ fn what_another_user_keeps_stays() {
         }
     };
     give(12345);
+    assert_eq!(first_key(&store), Err("another user owns it".to_string()));
     assert_eq!(store.find("key"), None);
     store.keep("other", b"code");
     store.discard("key");

@@ -8,12 +8,13 @@ use syn::spanned::Spanned;
 use crate::root;
 
 /// The files whose public functions are made of ops.
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "bessel",
     "bits",
     "floats",
     "functions",
     "lengths",
+    "narrow",
     "normal",
     "random",
     "rounded",
@@ -92,12 +93,13 @@ fn errors(documentation: &str) -> String {
     format!("f32 {single}{place}{double}")
 }
 
-/// The class that the signature asks of the elements.
+/// The class that the signature asks of the elements, or the type that it takes.
 fn class(signature: &str) -> &str {
     let (_, bound) = signature
         .split_once("Element: ")
         .or_else(|| signature.split_once("Element = "))
         .or_else(|| signature.split_once("<T: "))
+        .or_else(|| signature.split_once("Tile<"))
         .unwrap_or_else(|| panic!("no class of elements: {signature}"));
     bound
         .split(|character: char| !character.is_alphanumeric())

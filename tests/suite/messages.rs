@@ -118,15 +118,28 @@ const ROOMS: [&str; 5] = [
     "dsl-macros/src",
 ];
 
-/// The rooms of whose messages a test holds a part: what a launch and its compilation refuse, and ready kernels.
-const ROOMS_OF_LAUNCHES: [&str; 7] = [
+/// The rooms of whose messages a test holds a part: what a launch and its compilation refuse, ready kernels, and what is kept.
+const ROOMS_OF_LAUNCHES: [&str; 10] = [
     "src",
     "kernels/src",
+    "backends/cranelift/src",
+    "backends/nvptx/src",
+    "store/src",
     "dsl-core/src/launch",
     "dsl-core/src/interp",
     "dsl-core/src/lower",
     "dsl-core/src/passes",
     "dsl-core/src/schedule",
+];
+
+/// Files of these rooms whose texts are instructions, what is kept of code, and what one pass says of another.
+const WRITERS: [&str; 6] = [
+    "/codegen/",
+    "/target.rs",
+    "/stored.rs",
+    "/inlined.rs",
+    "/preserving.rs",
+    "/environment.rs",
 ];
 
 /// Texts of these rooms that tell something and refuse nothing: progress, tables, keys of what is kept.
@@ -153,6 +166,8 @@ const TOLD: &[&str] = &[
     "{{\"name\": {}, \"cat\": \"{}\", \"ph\": \"X\", \"pid\": 0, \"tid\": {}, \"ts\": {:.3}, \"dur\": {:.3}, \"args\": {{",
     "\"grid\": \"{grid:?}\"",
     "\"bytes\": {bytes}",
+    "{}, ptxas {release}",
+    ".target ",
     "measuring {config:?}",
     "compiled {config:?}",
     "found on {} in {:.2} s",
@@ -190,6 +205,10 @@ const WORDS: &[&str] = &[
     "skipped: {reason}",
     "\n  --> the capture at {place}",
     "kernel `{}`: {missing}",
+    "{} failed: {message}",
+    "`{call}` failed: {reason}",
+    "kernel `{}` {what}",
+    "device {index} of {count}",
     "new memory",
     "an event",
     "gather axis {}",
@@ -210,7 +229,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Refusals that no test of this repository can ask for, each with the reason.
-const UNREACHED_HERE: [(&str, &str); 3] = [
+const UNREACHED_HERE: [(&str, &str); 15] = [
     (
         "`Device::use_built` was given no folder",
         "a launch on a GPU in a build with `cuda` and without `nvptx`, which these tests are not",
@@ -222,6 +241,54 @@ const UNREACHED_HERE: [(&str, &str); 3] = [
     (
         "the stream is one of cuda:{ordinal} or of a context of its own, expected the primary context of {device}",
         "a stream of `cudarc` on two GPUs",
+    ),
+    (
+        "the stream is of another device, or of another context than the primary one of its device",
+        "a stream of others on two GPUs",
+    ),
+    (
+        "the address {address:#x} is not that of memory of this device",
+        "memory of others on two GPUs: the driver of these tests knows all addresses",
+    ),
+    (
+        "`{}` has compute capability {major}.{minor}, for which no code is made; known are {}",
+        "a GPU older than an A100, or newer than the code",
+    ),
+    (
+        "a copy of {len} bytes at {start}, found {} on the device",
+        "what calls it knows how many bytes there are",
+    ),
+    (
+        "a fill by {} bytes, expected 1, 2 or 4",
+        "what calls it has numbers of 1, 2, 4 or 8 bytes",
+    ),
+    (
+        "needs {input:?}, which the launch lacks",
+        "code whose hidden parameters are of another kernel",
+    ),
+    (
+        "has an array that is none here",
+        "code whose boxes are of another kernel",
+    ),
+    (
+        "there is no thread for it: {error}",
+        "a system that has no thread left",
+    ),
+    (
+        "it ended without a word",
+        "a thread of LLVM that ends without a panic",
+    ),
+    (
+        "the linker made nothing",
+        "a driver that says that it has linked and gives nothing",
+    ),
+    (
+        "unknown error",
+        "a driver that does not know its own errors",
+    ),
+    (
+        "it was removed meanwhile",
+        "a file that goes between two calls",
     ),
 ];
 
@@ -236,13 +303,20 @@ fn is_code(name: &str) -> bool {
     is_rust(name) && !name.contains("/tests")
 }
 
+fn is_told(name: &str) -> bool {
+    is_code(name)
+        && !WRITERS
+            .iter()
+            .any(|writer| name.contains(writer) && name.contains("/backends/"))
+}
+
 /// The texts of tests but this one, and of the tests in files of code.
 fn tests() -> Vec<String> {
     let is_test = |name: &str| is_rust(name) && name.contains("/tests");
     let is_expected = |name: &str| name.ends_with(".stderr");
     let is_filetest = |name: &str| name.ends_with(".bir");
     let mut tests = Vec::new();
-    let whole: [(&str, &dyn Fn(&str) -> bool); 7] = [
+    let whole: [(&str, &dyn Fn(&str) -> bool); 10] = [
         ("tests/ui", &is_expected),
         ("tests/suite", &is_rust),
         ("tests/filetests", &is_filetest),
@@ -250,13 +324,16 @@ fn tests() -> Vec<String> {
         ("dsl-core/src", &is_test),
         ("src", &is_test),
         ("kernels/tests", &is_rust),
+        ("backends/cranelift", &is_test),
+        ("backends/nvptx", &is_test),
+        ("store/src", &is_test),
     ];
     for (folder, is_wanted) in whole {
         let mut texts = texts_below(folder, is_wanted);
         texts.retain(|name, _| !name.ends_with("suite/messages.rs"));
         tests.extend(texts.into_values());
     }
-    for folder in ["dsl-core/src", "src"] {
+    for folder in ["dsl-core/src", "src", "backends", "store/src"] {
         for text in texts_below(folder, &is_code).into_values() {
             if let Some((_, text)) = text.split_once("#[cfg(test)]\nmod tests {") {
                 tests.push(text.to_string());
@@ -269,7 +346,7 @@ fn tests() -> Vec<String> {
 /// The messages of a room, each with its file.
 fn messages_of(room: &str) -> Vec<(String, String)> {
     let mut all = Vec::new();
-    for (name, text) in texts_below(room, &is_code) {
+    for (name, text) in texts_below(room, &is_told) {
         let mut messages = Messages::default();
         messages.visit_file(&syn::parse_file(&text).expect("parses"));
         all.extend(messages.0.into_iter().map(|it| (name.clone(), it)));
@@ -301,9 +378,11 @@ fn is_telling(part: &str, messages: &BTreeSet<String>) -> bool {
     part.len() >= 12 && part.contains(' ') && holders.take(2).count() == 1
 }
 
+/// The most that fills a hole of a message.
+const LONGEST_HOLE: usize = 80;
+
 /// Whether a text has a good part of a message with its holes filled, each by a few words.
 fn is_filled(message: &str, text: &str) -> bool {
-    const LONGEST_HOLE: usize = 80;
     let parts = message.split('{').map(|part| match part.split_once('}') {
         Some((_, fixed)) => fixed.trim(),
         None => part.trim(),
@@ -353,4 +432,38 @@ fn a_part_of_each_refusal_of_a_launch_is_shown() {
         }
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// Whether a text has all of a message, each hole filled by something.
+fn is_whole(message: &str, text: &str) -> bool {
+    let mut parts = message.split('{').map(|part| match part.split_once('}') {
+        Some((_, fixed)) => fixed,
+        None => part,
+    });
+    let first = parts.next().unwrap_or_default();
+    let parts: Vec<&str> = parts.collect();
+    text.match_indices(first).any(|(at, _)| {
+        let mut rest = &text[at + first.len()..];
+        parts.iter().all(|part| {
+            let hole = rest.find(part);
+            let Some(hole) = hole.filter(|&hole| hole <= LONGEST_HOLE) else {
+                return false;
+            };
+            rest = &rest[hole + part.len()..];
+            true
+        })
+    })
+}
+
+/// Words of which messages are put together are not told by a part: each stands in a test with its holes filled.
+#[test]
+fn words_of_refusals_are_shown() {
+    let tests = tests();
+    let missing = WORDS.iter().filter(|message| {
+        let message = words(message);
+        let holds = |text: &String| text.split('"').any(|text| is_whole(&message, text));
+        !tests.iter().any(holds)
+    });
+    let missing: Vec<_> = missing.collect();
+    assert!(missing.is_empty(), "no test shows {missing:?}");
 }

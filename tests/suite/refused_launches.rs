@@ -50,16 +50,27 @@ fn compiled_kernels_name_the_argument_that_does_not_fit() -> Result<()> {
 }
 
 #[test]
+fn grids_have_no_more_programs_than_can_be_counted() -> Result<()> {
+    let device = Device::cpu();
+    let [x, mut y] = buffers(&device)?;
+    let message = refused(doubles().run(&device, [u32::MAX; 3], (&x, &mut y, 16)));
+    says(&message, "over 2^64 programs");
+    Ok(())
+}
+
+#[test]
 fn captures_take_the_launches_of_their_stream_alone() -> Result<()> {
     let device = Device::cpu();
     let [x, mut y] = buffers(&device)?;
     let (stream, other) = (device.stream()?, device.stream()?);
     let graph = stream.capture(|_| doubles().launch(&other, 2, (&x, &mut y, 16)));
+    let message = refused(graph);
     says(
-        &refused(graph),
+        &message,
         "` into another stream than the one that is captured: put it into the stream that the capture \
          hands over, or launch it before",
     );
+    says(&message, "--> the capture at ");
     Ok(())
 }
 

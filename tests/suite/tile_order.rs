@@ -123,6 +123,108 @@ fn sums_of_tiles_are_found() {
     }
 }
 
+/// Sums that are no op of two operands: of each element by a closure, of a pair along an axis, and of a float that the loop
+/// carries as bits.
+#[kernel(BLOCK = 64)]
+fn disguised<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
+    let mut mapped = zeros::<f32>([]);
+    let mut branching = zeros::<f32>([]);
+    let mut joined = zeros::<f32>([]);
+    let mut bits = zeros::<u32>([]);
+    for k in range(0, n).step(BLOCK) {
+        let at = k + arange(0, BLOCK);
+        let tile = load(x + at).mask(at < n).sum(0);
+        mapped = map_elementwise((mapped, tile), |(a, b)| a + b);
+        branching = map_elementwise((branching, tile), |(a, b)| {
+            let mut a = a;
+            if b > 0.0 {
+                a += b;
+            }
+            a
+        });
+        joined = joined.join(tile).sum(0);
+        bits = (bits.bitcast::<f32>() + tile).bitcast::<u32>();
+    }
+    store(out, mapped + branching + joined + bits.bitcast::<f32>());
+}
+
+/// What a closure or a pair chooses rounds nothing.
+#[kernel(BLOCK = 64)]
+fn chosen_numbers<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
+    let mut mapped = full::<f32>([], f32::NEG_INFINITY);
+    let mut joined = full::<f32>([], f32::NEG_INFINITY);
+    for k in range(0, n).step(BLOCK) {
+        let at = k + arange(0, BLOCK);
+        let tile = load(x + at).mask(at < n).max(0);
+        mapped = map_elementwise((mapped, tile), |(a, b)| maximum(a, b));
+        joined = joined.join(tile).max(0);
+    }
+    store(out, mapped + joined);
+}
+
+/// Accumulators of which a tile says whether they take it.
+#[kernel(BLOCK = 64)]
+fn chosen_tiles<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
+    let mut sum = sum_accumulator::<f32>([]);
+    let mut greatest = max_accumulator::<f32>([]);
+    let mut every = sum_accumulator::<f32>([]);
+    for k in range(0, n).step(BLOCK) {
+        let at = k + arange(0, BLOCK);
+        let tile = load(x + at).mask(at < n);
+        let some = (tile != 0.0).any(0);
+        if some {
+            sum.add(tile, 0);
+            greatest.add(tile, 0);
+        }
+        every.add(select(some, tile, 0.0), 0);
+    }
+    store(out, sum.finish() + greatest.finish() + every.finish());
+}
+
+/// The same of tiles that one of another loop chooses, and of rows.
+#[kernel(BLOCK = 64)]
+fn chosen_rows<const BLOCK: usize>(x: Tensor<f32, 2>, flags: Ptr<i32>, out: PtrMut<f32>) {
+    let mut all = zeros::<f32>([]);
+    let mut sums = sum_accumulator::<f32>([]);
+    for row in range(0, x.extent(0)) {
+        let whole = load(x.tile([1, BLOCK]).at_offset((row, 0)));
+        if whole.sum(1).sum(0) > 0.0 {
+            sums.add(whole.reshape([BLOCK]), 0);
+        }
+        let mut sum = sum_accumulator::<f32>([]);
+        for k in range(0, x.extent(1)).step(BLOCK) {
+            let tile = load(x.tile([1, BLOCK]).at_offset((row, k)));
+            if load(flags + row) > 0 {
+                sum.add(tile.reshape([BLOCK]), 0);
+            }
+        }
+        all += sum.finish();
+    }
+    store(out, all + sums.finish());
+}
+
+#[test]
+fn sums_in_disguise_and_chosen_tiles_are_found() {
+    finds! {
+        disguised: [
+            "mapped = map_elementwise((mapped, tile), |(a, b)| a + b);",
+            "a += b;",
+            "joined = joined.join(tile).sum(0);",
+            "bits = (bits.bitcast::<f32>() + tile).bitcast::<u32>();"
+        ];
+        chosen_numbers: [];
+        chosen_tiles: ["sum.add(tile, 0);"];
+        chosen_rows: [];
+    }
+    let told = chosen_tiles().check().expect_err("is found").to_string();
+    for part in [
+        "an accumulator takes a tile or does not by what a tile has as a whole, so its bits",
+        "give it a tile in every iteration, by `select` or a mask one that changes nothing",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+}
+
 /// Each way to follow the tile size says what to write instead.
 #[test]
 fn the_notes_name_the_remedy() {

@@ -171,10 +171,15 @@ mod tests {
         assert!(width <= MAX_GRID[0] && rows <= MAX_GRID[1]);
         assert!(u64::from(width) * u64::from(rows) >= 5 * u64::from(u32::MAX));
         assert!(linear([u32::MAX, u32::MAX, u32::MAX]).is_err());
-        assert!(linear([1, 0, 1]).is_err());
+        let message = linear([1, 0, 1]).expect_err("is empty").to_string();
+        assert!(
+            message.contains("grid [1, 0, 1] is empty along an axis"),
+            "{message}"
+        );
         let direct = |grid| thread_blocks(GridMapping::Direct, grid, 1);
         assert_eq!(direct([7, 65535, 1]).expect("fits"), [7, 65535, 1]);
         let message = direct([1, 65536, 1]).expect_err("too tall").to_string();
         assert!(message.contains("[1, 65536, 1]"), "{message}");
+        assert!(message.contains("and is not linearised"), "{message}");
     }
 }

@@ -194,7 +194,8 @@ keyword_attribute! {
 }
 
 keyword_attribute! {
-    /// What a GPU's caches may know of an access; others do without. It never changes bits.
+    /// What a GPU's caches may know of an access; others do without. It never changes bits. An access has one: PTX has no
+    /// form with both a cache operator and a priority of eviction (PTX ISA, `ld` and `st`).
     Cache {
         /// In the second level alone (`.cg`).
         SecondLevel "second_level",

@@ -5,8 +5,10 @@
 //! reduction, a scan, a sort or a matrix product, may not be combined with what the loop carries by an op
 //! that rounds; and what iterations have added up position by position may not be taken together afterwards.
 //! One matrix product that goes on from the carried tile is a chain over the whole axis, whatever the tiles.
+//! An accumulator that rounds takes a tile in every iteration, or in those that no tile chooses as a whole.
 //!
-//! Not found are loops that run while the kernel is traced, what goes through memory, and tiles that overlap.
+//! Not found are loops that run while the kernel is traced, what goes through memory, tiles that overlap, and integers
+//! that count tiles or take floats of whole tiles.
 
 mod recurrences;
 mod walk;
@@ -16,12 +18,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use recurrences::Recurrences;
 use walk::{Loop, Walk, takes};
 
+use super::expand_elements::expand_elements;
 use super::expand_tiles::expand_tiles;
 use super::indices::Indices;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::dataflow::{Facts, solve};
 use crate::ir::op::Elementwise;
-use crate::ir::{BinaryOp, DType, Func, Inst, Op, UnaryOp, Value, op};
+use crate::ir::{BinaryOp, Func, Inst, Op, Region, UnaryOp, Value, op};
+use crate::target::Distribution;
 
 /// Every place in a block function whose bits follow the tile size through the order of a loop's additions,
 /// each with what to write instead.
@@ -33,11 +37,14 @@ pub fn find(func: &Func) -> Diagnostics {
     }
     let mut func = func.clone();
     expand_tiles(&mut func);
+    expand_elements(&mut func, Distribution::Distributed);
     let recurrences = Recurrences::of(&func);
     let rounding: BTreeMap<u32, usize> = cycles(&func, &recurrences);
     let loops: Vec<Inst> = (func.all_insts().into_iter())
         .filter(|&inst| is_loop(&func, inst))
-        .filter(|&inst| carries(&func, &recurrences, &rounding, inst))
+        .filter(|&inst| {
+            carries(&func, &recurrences, &rounding, inst) || has_chosen_tiles(&func, inst)
+        })
         .collect();
     if loops.is_empty() {
         return diagnostics;
@@ -62,17 +69,20 @@ pub fn find(func: &Func) -> Diagnostics {
             if let Some(diagnostic) = breaks.at(inst).filter(|_| found.insert(inst)) {
                 diagnostics.push(diagnostic);
             }
+            for chosen in breaks.chosen(inst) {
+                if found.insert(chosen) {
+                    diagnostics.push(breaks.told(chosen, CHOSEN, EACH));
+                }
+            }
         }
     }
     diagnostics
 }
 
-/// Whether a function has a loop that carries floats, and takes tiles together at all.
+/// Whether a function has a loop that carries something, and takes tiles together at all.
 fn may_break(func: &Func) -> bool {
     let insts = func.all_insts();
-    let is_float = |value: &Value| func.ty(*value).dtype().is_some_and(DType::is_float);
-    let carries =
-        |&inst: &Inst| is_loop(func, inst) && func.inst(inst).results.iter().any(is_float);
+    let carries = |&inst: &Inst| is_loop(func, inst) && !func.inst(inst).results.is_empty();
     insts.iter().any(carries)
         && insts
             .iter()
@@ -90,13 +100,46 @@ fn cycles(func: &Func, recurrences: &Recurrences) -> BTreeMap<u32, usize> {
         if !rounds(func, inst) {
             continue;
         }
-        let result = func.inst(inst).results[0];
-        let cycle = recurrences.of_value(result);
-        if let Some(cycle) = cycle {
+        let results = func.inst(inst).results.iter();
+        let of: BTreeSet<u32> = results.filter_map(|&it| recurrences.of_value(it)).collect();
+        for cycle in of {
             *cycles.entry(cycle).or_default() += 1;
         }
     }
     cycles
+}
+
+/// The accumulators in a region, with what is in it, that take a tile by a combine that rounds.
+fn taking(func: &Func, region: Region) -> Vec<Inst> {
+    let mut found = Vec::new();
+    func.walk(region, &mut |inst| {
+        if let Op::Accumulate(op) = func.op(inst)
+            && has_rounding(func, op.combine)
+        {
+            found.push(inst);
+        }
+    });
+    found
+}
+
+/// Whether in a loop a branch gives a tile to an accumulator that rounds.
+fn has_chosen_tiles(func: &Func, of: Inst) -> bool {
+    let mut found = false;
+    for region in func.op(of).regions() {
+        func.walk(region, &mut |inst| {
+            if let Op::If(op) = func.op(inst) {
+                let branches = [op.on_true, op.on_false];
+                found |= branches.iter().any(|&it| !taking(func, it).is_empty());
+            }
+        });
+    }
+    found
+}
+
+fn has_rounding(func: &Func, region: Region) -> bool {
+    let mut found = false;
+    func.walk(region, &mut |inst| found |= rounds(func, inst));
+    found
 }
 
 /// Whether a loop carries a value of a cycle that rounds.
@@ -118,6 +161,9 @@ fn carries(
 /// Whether an instruction computes floats that it rounds.
 fn rounds(func: &Func, inst: Inst) -> bool {
     let data = func.inst(inst);
+    if let Op::Reduce(op::Reduce { combine, .. }) | Op::Scan(op::Scan { combine, .. }) = data.op {
+        return has_rounding(func, combine);
+    }
     let [result] = data.results[..] else {
         return false;
     };
@@ -167,22 +213,43 @@ struct Breaks<'a> {
 impl Breaks<'_> {
     fn at(&self, inst: Inst) -> Option<Diagnostic> {
         let (what, instead) = self.combined(inst).or_else(|| self.added(inst))?;
+        Some(self.told(inst, &what, instead))
+    }
+
+    fn told(&self, inst: Inst, what: &str, instead: &'static str) -> Diagnostic {
         let message = format!("{what}, so its bits follow the tile size");
         let loc = self.func.inst(inst).loc.clone();
-        Some(Diagnostic::new(loc, message).note(instead).note(
+        Diagnostic::new(loc, message).note(instead).note(
             "a kernel that means one result for each tile size says `#[kernel(order = \"tile\")]`",
-        ))
+        )
+    }
+
+    /// The accumulators of the loop that take a tile where a branch is taken, by what a tile has as a whole.
+    fn chosen(&self, inst: Inst) -> Vec<Inst> {
+        let Op::If(op) = self.func.op(inst) else {
+            return Vec::new();
+        };
+        if !self.of.is_inside(op.condition) || !self.facts[op.condition].together {
+            return Vec::new();
+        }
+        let mut chosen = taking(self.func, op.on_true);
+        chosen.extend(taking(self.func, op.on_false));
+        let is_carried = |inst: &Inst| {
+            let mut results = self.func.inst(*inst).results.iter();
+            results.any(|&it| self.of.closes(it))
+        };
+        chosen.retain(is_carried);
+        chosen
     }
 
     /// An op that rounds, of what the loop carries and of what a tile has, taken together.
     fn combined(&self, inst: Inst) -> Option<(String, &'static str)> {
         let data = self.func.inst(inst);
-        let &[result] = &data.results[..] else {
-            return None;
-        };
-        if !self.of.is_inside(result) || !rounds(self.func, inst) || !self.of.closes(result) {
+        if !rounds(self.func, inst) {
             return None;
         }
+        let is_closed = |&it: &Value| self.of.is_inside(it) && self.of.closes(it);
+        let result = data.results.iter().copied().find(is_closed)?;
         let name = data.op.mnemonic();
         if let Op::Dot(op::Dot { accumulator, .. })
         | Op::DotPromoted(op::DotPromoted { accumulator, .. }) = data.op
@@ -200,8 +267,10 @@ impl Breaks<'_> {
         let operands = data.op.operands();
         let carried = |&it: &usize| self.recurrences.share(operands[it], result);
         let first = (0..operands.len()).find(carried)?;
+        let is_both =
+            matches!(data.op, Op::Reduce(_) | Op::Scan(_)) && self.facts[operands[first]].together;
         let mut others = (0..operands.len()).filter(|&it| it != first);
-        others.any(|it| self.facts[operands[it]].together).then(|| {
+        (is_both || others.any(|it| self.facts[operands[it]].together)).then(|| {
             let what =
                 format!("`{name}` combines what a loop carries with what each tile has as a whole");
             (what, WHOLE)
@@ -226,6 +295,10 @@ const WHOLE: &str = "give the tiles to a `sum_accumulator` by `.add(tile, axis)`
 
 const CHAIN: &str =
     "let the carried tile be changed by one `dot(a, b, acc)` alone, and scale it after the loop";
+
+const CHOSEN: &str = "an accumulator takes a tile or does not by what a tile has as a whole";
+
+const EACH: &str = "give it a tile in every iteration, by `select` or a mask one that changes nothing, such as zeros of a sum";
 
 const POSITIONS: &str = "give the tiles to a `sum_accumulator` by `.add(tile, axis)` instead of adding them up \
      before";

@@ -211,10 +211,59 @@ fn fetched_floats_on<T: Float + AtomicNumber + Number>(judge: &mut Judge<'_>) ->
     Ok(())
 }
 
+#[kernel]
+fn exchanged<T: AtomicExchange, const N: usize>(
+    x: Ptr<T>,
+    expected: Ptr<T>,
+    y: PtrMut<T>,
+    out: PtrMut<T>,
+) {
+    let at = program_id(0) * N + arange(0, N);
+    let own = y + at;
+    let total = N * num_programs(0);
+    store(out + at, atomic_exchange(own, load(x + at)));
+    let swapped = atomic_compare_exchange(own, load(expected + at), load(out + at));
+    store(out + total + at, swapped);
+    store(out + total * 2 + at, atomic_load(own));
+}
+
+/// Numbers of 16 bits, of which a word holds two that programs change.
+fn exchanged_on<T: AtomicExchange + Number>(judge: &mut Judge<'_>) -> Result<()> {
+    for n in [4, 16, 128] {
+        let (x, y) = (numbers::<T>(3 * n, 9), numbers::<T>(3 * n, 10));
+        let others = x.iter().skip(1).chain([&x[0]]);
+        let each = x.iter().zip(others).enumerate();
+        let expected = each.map(|(at, (&x, &other))| if at % 3 == 1 { other } else { x });
+        let expected: Vec<T> = expected.collect();
+        let what = format!("atomics with results of {n} {}", T::DTYPE);
+        let found = judge.same(&what, &[1], |way| {
+            let (given, wanted) = (way.given(&x)?, way.given(&expected)?);
+            let (mut held, mut out) = (way.given(&y)?, way.room::<T>(9 * n)?);
+            let kernel = exchanged::<T>().n(n).schedule(way.schedule);
+            kernel.determinism(Determinism::NotGuaranteed).run(
+                &way.device,
+                3,
+                (&given, &wanted, &mut held, &mut out),
+            )?;
+            Ok(vec![out.to_array()?, held.to_array()?])
+        })?;
+        let is_same = |a: T, b: T| a.to_bits() == b.to_bits();
+        let last = (0..3 * n).map(|at| match is_same(x[at], expected[at]) {
+            true => y[at],
+            false => x[at],
+        });
+        let last: Vec<T> = last.collect();
+        expect(&what, &found[0], &[&y[..], &x, &last].concat())?;
+        expect(&what, &found[1], &last)?;
+    }
+    Ok(())
+}
+
 /// Atomics that give what memory held, an address for each element.
 pub(super) fn fetches(judge: &mut Judge<'_>) -> Result<()> {
     each!(fetched_on(judge): i32 u32 i64 u64);
     each!(fetched_floats_on(judge): f32 f64);
+    each!(exchanged_on(judge): i16 u16 f16 bf16);
     Ok(())
 }
 

@@ -144,6 +144,8 @@ held! {
         "", "" "" "" "", "";
     "tests/suite/examples.rs::examples_assemble_as_recorded":
         "f32", "" "" "assembled" "", "instructions";
+    "tests/suite/functions.rs::classes_of_singles":
+        "f32; f16 and f64 beside it", "yes" "yes" "lanes" "not yet run", "bits";
     "tests/suite/kept.rs::another_process_runs_neither_the_lowering_nor_llvm":
         "", "" "" "" "", "";
     "tests/suite/kept.rs::damaged_entries_are_compiled_anew":
@@ -158,8 +160,12 @@ held! {
         "", "" "" "" "", "";
     "tests/suite/meeting.rs::launches_compiled_ahead_are_told_apart":
         "", "" "" "" "", "";
+    "tests/suite/narrow.rs::singles_to_halves":
+        "f32, f16; f64, bf16, F8E4M3 and F8E5M2 beside it", "yes" "yes" "lanes" "not yet run", "bits";
     "tests/suite/narrow_floats.rs::conversions_give_the_nearest_number":
         "f32, f64, F8E4M3, F8E5M2, f16, bf16", "yes" "yes" "lanes" "not yet run", "bits";
+    "tests/suite/overflow.rs::what_does_not_fit_is_an_error_with_its_line":
+        "i8, u16, i32, u32, i64, u64", "yes" "yes" "lanes" "not yet run", "errors";
     "tests/suite/parts.rs::pages_are_tensors_that_the_kernel_makes":
         "f32", "yes" "yes" "lanes" "not yet run", "bits";
     "tests/suite/parts.rs::parts_end_where_their_tensor_does":

@@ -165,7 +165,7 @@ pub(super) const SECTIONS: &[Section] = &[(
         ),
         (
             "test_debug: test_sanitize_int_add_overflow, test_sanitize_int_mul_overflow, test_sanitize_int_sub_overflow",
-            Pointless("integers wrap, in every mode"),
+            Elsewhere("tests/suite/overflow.rs::what_does_not_fit_is_an_error_with_its_line"),
         ),
         (
             "test_debug_dump: test_fn_dump",

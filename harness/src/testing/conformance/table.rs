@@ -173,10 +173,7 @@ pub(super) const SECTIONS: &[Section] = &[
                     "the lock: a program may not wait for another one",
                 ),
             ),
-            (
-                "test_tensor_atomic_cas",
-                Partly(&Runs("atomics with results"), "f16 and bf16"),
-            ),
+            ("test_tensor_atomic_cas", Runs("atomics with results")),
             (
                 "test_atomic_poll*",
                 Pointless("a program may not wait for another one"),
@@ -190,10 +187,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Pointless("clusters of thread blocks have no construct"),
             ),
             ("test_atomic_min_max_neg_zero", Runs("atomic extremes")),
-            (
-                "test_tensor_atomic_use_result",
-                Partly(&Runs("atomics with results"), "f16"),
-            ),
+            ("test_tensor_atomic_use_result", Runs("atomics on tiles")),
         ],
     ),
     (
@@ -205,11 +199,12 @@ pub(super) const SECTIONS: &[Section] = &[
             ("test_ptx_cast", Runs("running maxima")),
             ("test_conversions: test_typeconvert_upcast", Runs("codes")),
             (
-                "test_conversions: test_typeconvert_downcast",
-                Partly(
-                    &Elsewhere("tests/suite/narrow_floats.rs::conversions_give_the_nearest_number"),
-                    "roundings toward zero",
-                ),
+                "test_conversions: test_typeconvert_downcast (to the nearest)",
+                Elsewhere("tests/suite/narrow_floats.rs::conversions_give_the_nearest_number"),
+            ),
+            (
+                "test_conversions: test_typeconvert_downcast (toward zero)",
+                Elsewhere("tests/suite/narrow.rs::singles_to_halves"),
             ),
             (
                 "test_conversions: test_typeconvert_downcast_clamping",
