@@ -151,7 +151,9 @@ impl<T: Number, const N: usize> Comparable for [T; N] {
 
 impl<T: Number> Comparable for Buffer<T> {
     fn to_array(&self) -> Result<Array> {
-        Array::from_bytes(T::DTYPE, [self.len()], &self.read_bytes()?)
+        let mut array = Array::zeros(T::DTYPE, [self.len()])?;
+        self.part().read_to(array.bytes_mut())?;
+        Ok(array)
     }
 }
 

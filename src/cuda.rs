@@ -319,10 +319,16 @@ impl GpuMemory {
     pub fn read(&self, start: usize, len: usize) -> Result<Vec<u8>> {
         let mut bytes = vec_with_room(len)?;
         bytes.resize(len, 0);
-        if !bytes.is_empty() {
-            self.copy_to(start, &mut bytes)?;
-        }
+        self.read_to(start, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// The same to where the host has room for so many bytes.
+    pub(crate) fn read_to(&self, start: usize, bytes: &mut [u8]) -> Result<()> {
+        match bytes.is_empty() {
+            true => Ok(()),
+            false => self.copy_to(start, bytes),
+        }
     }
 
     /// Overwrites the bytes that begin at `start`, after the work before it. Whoever calls it has borrowed them.

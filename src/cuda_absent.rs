@@ -345,6 +345,10 @@ impl GpuMemory {
         match self.none {}
     }
 
+    pub(crate) fn read_to(&self, _start: usize, _bytes: &mut [u8]) -> Result<()> {
+        match self.none {}
+    }
+
     pub(crate) fn write(&self, _start: usize, _bytes: &[u8]) -> Result<()> {
         match self.none {}
     }

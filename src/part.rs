@@ -112,6 +112,16 @@ impl<'a> Part<'a> {
             Self::Slice(bytes) => Ok(Cow::Borrowed(bytes)),
         }
     }
+
+    /// A copy of the bytes where the host has room for exactly so many.
+    pub(crate) fn read_to(self, room: &mut [u8]) -> Result<()> {
+        if let Self::Gpu(_, memory, [start, _]) = self {
+            refuse("a read of an array")?;
+            return memory.read_to(start, room);
+        }
+        room.copy_from_slice(&self.read()?);
+        Ok(())
+    }
 }
 
 impl<'a> PartMut<'a> {
