@@ -29,8 +29,11 @@ pub use first::{FirstLaunches, first_launches};
 /// Elements of each vector of a first launch.
 const LEN: usize = 4096;
 
-/// Launches in a row: fewer than records of errors in a stream, so that no launch waits for one.
+/// Launches in a row: with the [`LEAD`] fewer than records of errors in a stream, so that no launch waits for one.
 const BATCH: usize = 50;
+
+/// Launches before those, which are not timed.
+const LEAD: usize = 5;
 
 /// Kernels in a row of the graph.
 const CHAIN: usize = 1000;
@@ -178,11 +181,10 @@ impl LaunchRow {
 /// What fails on this side; the peers' troubles are notes.
 pub fn run(plan: &LaunchPlan, commit: &str) -> Result<LaunchReport> {
     let device = &plan.device;
-    let mut rows = Vec::new();
-    vectors(plan, &mut rows)?;
-    tensors(plan, &mut rows)?;
+    let mut rows = vectors(plan)?;
+    rows.extend(tensors(plan)?);
     rows.extend(in_a_row(plan)?);
-    rows.push(streams(plan)?);
+    rows.extend(streams(plan)?);
     rows.extend(graph(plan)?);
     first::rows(plan, &mut rows)?;
     let (libraries, theirs, notes) = match &plan.peers {
@@ -200,7 +202,8 @@ pub fn run(plan: &LaunchPlan, commit: &str) -> Result<LaunchReport> {
         device: device.name().to_string(),
         date: today(),
         method: format!(
-            "host clock; median of {} batches of {BATCH} launches, the device waited for in between, of {programs} programs of \
+            "host clock; median of {} batches of {BATCH} launches, rows of one kernel in turns, each batch after {LEAD} \
+             launches that are not timed and the device waited for in between, of {programs} programs of \
              {block} elements and of one of {side} x {side}; graph: {CHAIN} kernels of one \
              program in a row; first launches: of {} processes each, after the device is open and its arrays are there",
             plan.batches, plan.processes
@@ -211,25 +214,50 @@ pub fn run(plan: &LaunchPlan, commit: &str) -> Result<LaunchReport> {
     })
 }
 
-/// Seconds of a launch, batch by batch.
-fn batches(plan: &LaunchPlan, launch: &mut dyn FnMut() -> Result<()>) -> Result<Vec<f64>> {
-    let warm_up = 3;
-    let mut times = Vec::new();
-    for batch in 0..plan.batches + warm_up {
-        let begin = Instant::now();
-        for _ in 0..BATCH {
-            launch()?;
-        }
-        let time = begin.elapsed().as_secs_f64() / BATCH as f64;
-        plan.device.synchronize()?;
-        if batch >= warm_up {
-            times.push(time);
-        }
-    }
-    Ok(times)
+/// A row that is measured in turns with others.
+struct Row<'r> {
+    name: &'static str,
+    /// Whether its launches skip the checks that an earlier launch proved needless.
+    trusts_proofs: bool,
+    launch: Box<dyn FnMut() -> Result<()> + 'r>,
 }
 
-fn vectors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
+impl<'r> Row<'r> {
+    fn new(name: &'static str, launch: impl FnMut() -> Result<()> + 'r) -> Self {
+        Self {
+            name,
+            trusts_proofs: true,
+            launch: Box::new(launch),
+        }
+    }
+}
+
+/// Measures rows by a batch of each in turns, so that their differences are not those of the minutes in which they ran.
+fn in_turns(plan: &LaunchPlan, mut turns: Vec<Row<'_>>) -> Result<Vec<LaunchRow>> {
+    let (device, warm_up) = (&plan.device, 3);
+    let mut times = vec![Vec::new(); turns.len()];
+    for batch in 0..plan.batches + warm_up {
+        for (row, times) in turns.iter_mut().zip(&mut times) {
+            device.trust_proofs(row.trusts_proofs);
+            // What the caches hold is that of the row before.
+            (0..LEAD).try_for_each(|_| (row.launch)())?;
+            let begin = Instant::now();
+            (0..BATCH).try_for_each(|_| (row.launch)())?;
+            let time = begin.elapsed().as_secs_f64() / BATCH as f64;
+            device.synchronize()?;
+            if batch >= warm_up {
+                times.push(time);
+            }
+        }
+    }
+    device.trust_proofs(true);
+    let rows = turns.iter().zip(&times);
+    Ok(rows
+        .map(|(row, times)| LaunchRow::of(row.name, times))
+        .collect())
+}
+
+fn vectors(plan: &LaunchPlan) -> Result<Vec<LaunchRow>> {
     let device = &plan.device;
     let [x, y, mut z] = plan.vectors()?;
     let block = plan.work().block;
@@ -238,38 +266,38 @@ fn vectors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
     // Proved by the first.
     kernel.run(device, grid, (&x, &y, &mut z, n))?;
     kernel.run(device, grid, (&x, &y, &mut z, n))?;
-    let mut row = |name: &str, launch: &mut dyn FnMut() -> Result<()>| -> Result<()> {
-        rows.push(LaunchRow::of(name, &batches(plan, launch)?));
-        Ok(())
-    };
     let inspection = kernel.inspect(device, grid, (&x, &y, &mut z, n))?;
-    if let Some(mut bare) = bare_launch(device, &inspection)? {
-        // SAFETY: the arrays are there, and nothing else is under way.
-        row("vector add, bare call of the driver", &mut || unsafe {
-            bare.launch()
-        })?;
-    }
-    row("vector add, proved", &mut || {
-        kernel.launch(device, grid, (&x, &y, &mut z, n))
-    })?;
-    row("vector add, proved, made anew", &mut || {
-        let kernel = vector_add().block(block);
-        kernel.launch(device, grid, (&x, &y, &mut z, n))
-    })?;
     let compiled = kernel.compile(device, grid, (&x, &y, &mut z, n))?;
-    row("vector add, proved, compiled before", &mut || {
-        compiled.launch(device, grid, (&x, &y, &mut z, n))
-    })?;
+    let output = || Buffer::<f32>::zeros(device, x.len());
+    let [mut one, mut two, mut three, mut four, mut five] =
+        [output()?, output()?, output()?, output()?, output()?];
+    let mut turns = Vec::new();
+    if let Some(mut bare) = bare_launch(device, &inspection)? {
+        // SAFETY: the arrays are there, and nothing else is under way that uses this output.
+        let launch = move || unsafe { bare.launch() };
+        turns.push(Row::new("vector add, bare call of the driver", launch));
+    }
+    turns.push(Row::new("vector add, proved", || {
+        kernel.launch(device, grid, (&x, &y, &mut one, n))
+    }));
+    turns.push(Row::new("vector add, proved, made anew", || {
+        let kernel = vector_add().block(block);
+        kernel.launch(device, grid, (&x, &y, &mut two, n))
+    }));
+    turns.push(Row::new("vector add, proved, compiled before", || {
+        compiled.launch(device, grid, (&x, &y, &mut three, n))
+    }));
     // SAFETY: the mask keeps every access inside.
-    row("vector add, unchecked", &mut || unsafe {
-        kernel.launch_unchecked(device, grid, (&x, &y, &mut z, n))
-    })?;
-    device.trust_proofs(false);
-    row("vector add, checked", &mut || {
-        kernel.launch(device, grid, (&x, &y, &mut z, n))
-    })?;
-    device.trust_proofs(true);
-    Ok(())
+    turns.push(Row::new("vector add, unchecked", || unsafe {
+        kernel.launch_unchecked(device, grid, (&x, &y, &mut four, n))
+    }));
+    turns.push(Row {
+        trusts_proofs: false,
+        ..Row::new("vector add, checked", || {
+            kernel.launch(device, grid, (&x, &y, &mut five, n))
+        })
+    });
+    in_turns(plan, turns)
 }
 
 /// Launches in a row on the device, which are longer than the calls that put them there: each after the one before, and each
@@ -283,13 +311,15 @@ fn in_a_row(plan: &LaunchPlan) -> Result<[LaunchRow; 2]> {
     let of = |number: f32| Buffer::from_slice(device, &vec![number; block * programs]);
     let (x, y, mut z) = (of(1.0)?, of(2.0)?, of(0.0)?);
     let n = x.len() as i32;
-    let mut row = |name: &str, early: u32| -> Result<LaunchRow> {
-        let kernel = vector_add().block(block).early(early);
+    let kernels = [1, 2].map(|early| vector_add().block(block).early(early));
+    for kernel in &kernels {
         for _ in 0..2 {
             kernel.run(device, programs, (&x, &y, &mut z, n))?;
         }
-        let mut times = Vec::new();
-        for _ in 0..plan.batches.div_ceil(4) {
+    }
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..plan.batches.div_ceil(4) {
+        for (kernel, times) in kernels.iter().zip(&mut times) {
             let start = device.event()?;
             for _ in 0..BATCH {
                 kernel.launch(device, programs, (&x, &y, &mut z, n))?;
@@ -297,29 +327,27 @@ fn in_a_row(plan: &LaunchPlan) -> Result<[LaunchRow; 2]> {
             let end = device.event()?;
             times.push(end.seconds_since(&start)? / BATCH as f64);
         }
-        Ok(LaunchRow::of(name, &times))
-    };
+    }
+    let [plain, early] = &times;
     Ok([
-        row("vector add of 2,097,152, one of a row on the device", 1)?,
-        row("the same, begun early", 2)?,
+        LaunchRow::of("vector add of 2,097,152, one of a row on the device", plain),
+        LaunchRow::of("the same, begun early", early),
     ])
 }
 
 /// Where there is a second stream, the order of launches is written down.
-fn streams(plan: &LaunchPlan) -> Result<LaunchRow> {
+fn streams(plan: &LaunchPlan) -> Result<Vec<LaunchRow>> {
     let device = &plan.device;
     let stream = device.stream()?;
     let [x, y, mut z] = plan.vectors()?;
     let kernel = vector_add().block(plan.work().block);
     let (grid, n) = (plan.work().programs, x.len() as i32);
-    let times = batches(plan, &mut || {
-        kernel.launch(&stream, grid, (&x, &y, &mut z, n))
-    })?;
     let name = "vector add, proved, one of two streams";
-    Ok(LaunchRow::of(name, &times))
+    let row = Row::new(name, || kernel.launch(&stream, grid, (&x, &y, &mut z, n)));
+    in_turns(plan, vec![row])
 }
 
-fn tensors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
+fn tensors(plan: &LaunchPlan) -> Result<Vec<LaunchRow>> {
     let device = &plan.device;
     let side = plan.work().side;
     let shape = [2 * side; 2];
@@ -334,39 +362,38 @@ fn tensors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
         let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
         kernel.inspect(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))?
     };
-    if let Some(mut bare) = bare_launch(device, &inspection)? {
-        // SAFETY: the arrays are there, and nothing else is under way.
-        let times = batches(plan, &mut || unsafe { bare.launch() })?;
-        rows.push(LaunchRow::of(
-            "three tensors of ten, bare call of the driver",
-            &times,
-        ));
-    }
-    let times = batches(plan, &mut || {
-        let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
-        kernel.launch(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))
-    })?;
-    rows.push(LaunchRow::of("three tensors of ten, proved", &times));
     let compiled = {
         let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
         kernel.compile(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))?
     };
-    let times = batches(plan, &mut || {
-        let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
-        compiled.launch(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))
-    })?;
-    rows.push(LaunchRow::of(
+    let (mut one, mut two, mut three) = (of(0.0)?, of(0.0)?, of(0.0)?);
+    let mut turns = Vec::new();
+    if let Some(mut bare) = bare_launch(device, &inspection)? {
+        // SAFETY: the arrays are there, and nothing else is under way that uses this output.
+        let launch = move || unsafe { bare.launch() };
+        turns.push(Row::new(
+            "three tensors of ten, bare call of the driver",
+            launch,
+        ));
+    }
+    turns.push(Row::new("three tensors of ten, proved", || {
+        let (x, y, z) = (x.view(shape)?, y.view(shape)?, one.view_mut(shape)?);
+        kernel.launch(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))
+    }));
+    turns.push(Row::new(
         "three tensors of ten, proved, compiled before",
-        &times,
+        || {
+            let (x, y, z) = (x.view(shape)?, y.view(shape)?, two.view_mut(shape)?);
+            compiled.launch(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))
+        },
     ));
-    let times = batches(plan, &mut || {
-        let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
+    turns.push(Row::new("three tensors of ten, unchecked", || {
+        let (x, y, z) = (x.view(shape)?, y.view(shape)?, three.view_mut(shape)?);
         let arguments = (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64);
         // SAFETY: tiles of tensors are in bounds.
         unsafe { kernel.launch_unchecked(device, 1, arguments) }
-    })?;
-    rows.push(LaunchRow::of("three tensors of ten, unchecked", &times));
-    Ok(())
+    }));
+    in_turns(plan, turns)
 }
 
 fn graph(plan: &LaunchPlan) -> Result<[LaunchRow; 3]> {
