@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::inspection::{Asked, Inspection};
 use crate::proofs::Reach;
 use crate::slot::Slot;
+use crate::warm::Warm;
 
 /// Stack of a thread that compiles: that of a main thread, since passes recurse into nested regions.
 const STACK: usize = 8 << 20;
@@ -149,6 +150,12 @@ impl<'a> Place<'a> {
             slot: Arc::clone(slot),
             is_proved,
         }
+    }
+
+    /// Keeps a launch of it for those that are like it.
+    pub(crate) fn keep(&self, make: impl FnOnce() -> Option<Warm>) {
+        let key = &self.request.key;
+        self.device.cache().keep(key, &self.slot, make);
     }
 
     /// For who keeps it.

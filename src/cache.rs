@@ -22,9 +22,11 @@ use smallvec::SmallVec;
 use crate::bound::{Choices, FEW};
 use crate::code::Runs;
 use crate::compile::{Prepared, StageTime};
+use crate::cuda::Words;
 use crate::error::Result;
 use crate::proofs::{Proofs, Reach};
 use crate::slot::Slot;
+use crate::warm::{Asked, Handed, Warm, Warms};
 
 /// What a launch knows about a kernel without tracing it: plain data.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,6 +133,8 @@ impl Launched {
 
 #[derive(Default)]
 struct Tables {
+    /// What is looked at first: launches that the next ones may be like.
+    warm: FxHashMap<KernelIdentity, Warms>,
     by_launch: FxHashMap<LaunchKey, Launched>,
     by_code: BTreeMap<CodeKey, Arc<Slot<Arc<Runs>>>>,
     costs: Costs,
@@ -168,7 +172,7 @@ impl Cache {
     }
 
     /// The place of the block IR for launches with this key, and whether this one, if that is
-    /// asked, is proved in bounds. It is the one lock of a launch that finds its code made.
+    /// asked, is proved in bounds.
     pub(crate) fn place(
         &self,
         key: &LaunchKey,
@@ -205,6 +209,34 @@ impl Cache {
         }
     }
 
+    /// One that a launch of a kernel is like; then `words` are those of its arguments. It is the one lock of a launch for which
+    /// there is one.
+    pub(crate) fn warm(
+        &self,
+        kernel: &KernelIdentity,
+        asked: Asked,
+        handed: &Handed<'_, '_>,
+        words: &mut Words,
+    ) -> Option<Arc<Warm>> {
+        self.tables().warm.get(kernel)?.find(asked, handed, words)
+    }
+
+    /// Keeps a launch of the IR in this place, unless another is there by now.
+    pub(crate) fn keep(
+        &self,
+        key: &LaunchKey,
+        place: &Arc<Slot<Prepared>>,
+        make: impl FnOnce() -> Option<Warm>,
+    ) {
+        let mut tables = self.tables();
+        let launched = tables.by_launch.get(key);
+        if let Identity::Function { kernel, .. } = &key.kernel
+            && launched.is_some_and(|it| Arc::ptr_eq(&it.prepared, place))
+        {
+            tables.warm.entry(kernel.clone()).or_default().keep(make);
+        }
+    }
+
     /// The code for a key, made by `make` unless it is there.
     pub(crate) fn code(
         &self,
@@ -234,6 +266,7 @@ impl Cache {
     pub(crate) fn forget_code(&self) {
         let mut tables = self.tables();
         let dropped = (
+            std::mem::take(&mut tables.warm),
             std::mem::take(&mut tables.by_launch),
             std::mem::take(&mut tables.by_code),
         );

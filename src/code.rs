@@ -15,6 +15,7 @@ use crate::cuda::GpuCode;
 const SPACE: &str = "\\u{20}";
 
 /// A kernel as a launch runs it.
+#[derive(Clone)]
 pub(crate) struct Code {
     /// What it prints.
     pub(crate) prints: Arc<Prints>,
@@ -22,6 +23,8 @@ pub(crate) struct Code {
     pub(crate) schedule: Schedule,
     /// Whether accesses are checked.
     pub(crate) bounds: Bounds,
+    /// Whether launches that differ in the addresses of their memory alone may need other code.
+    pub(crate) asks_addresses: bool,
     /// The kernel's name.
     pub(crate) name: Arc<str>,
     pub(crate) sites: Arc<Sites>,
@@ -47,6 +50,7 @@ impl Code {
             prints: Arc::default(),
             schedule: Schedule::AUTO,
             bounds: Bounds::Checked,
+            asks_addresses: false,
             name,
             sites,
             runs,

@@ -179,6 +179,7 @@ impl Prepared {
                 prints,
                 schedule: options.schedule,
                 bounds,
+                asks_addresses: self.conditions.ask_addresses(),
                 ..code
             })
         })

@@ -10,6 +10,7 @@ use crate::ahead::{Place, Request};
 use crate::arguments::{Arguments, BoundArguments, Parameters};
 use crate::bound::Choices;
 use crate::compile::Prepared;
+use crate::cuda::Words;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -17,6 +18,7 @@ use crate::launch::arguments_error;
 use crate::placement::LaunchGrid;
 use crate::proofs::Reach;
 use crate::slot::Slot;
+use crate::warm::{Asked, Handed, Warm};
 
 /// The code of launches of one kind on a device.
 pub(crate) struct Ready {
@@ -26,6 +28,8 @@ pub(crate) struct Ready {
     slot: Arc<Slot<Prepared>>,
     /// A launch that is known to be in bounds: the first that was.
     proved: OnceLock<Reach>,
+    /// The first launch that others may be like.
+    warm: OnceLock<Arc<Warm>>,
 }
 
 impl<P> Kernel<P> {
@@ -78,6 +82,7 @@ impl<P> Kernel<P> {
             request,
             choices: bound.choices,
             proved: OnceLock::new(),
+            warm: OnceLock::new(),
         };
         Ok(Self {
             ready: Some(Arc::new(ready)),
@@ -87,6 +92,27 @@ impl<P> Kernel<P> {
 }
 
 impl Ready {
+    /// One that a launch on a device is like; then `words` are those of its arguments.
+    pub(crate) fn warm(
+        &self,
+        device: &Device,
+        asked: Asked,
+        handed: &Handed<'_, '_>,
+        words: &mut Words,
+    ) -> Option<Arc<Warm>> {
+        let warm = self.warm.get().filter(|_| self.device.is_same(device))?;
+        warm.is_like(asked, handed, words).then(|| Arc::clone(warm))
+    }
+
+    /// Keeps a launch, if it is the first one.
+    pub(crate) fn keep(&self, make: impl FnOnce() -> Option<Warm>) {
+        if self.warm.get().is_none()
+            && let Some(warm) = make()
+        {
+            let _ = self.warm.set(Arc::new(warm));
+        }
+    }
+
     /// Where the code is, and whether a launch, if that is asked, is proved in bounds.
     pub(crate) fn place<'a>(
         &'a self,

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use exactile_core::launch::Launch;
 use exactile_core::target::Target;
+pub(crate) use exactile_nvptx::{ALIKE, GridMapping, Placed, Ptx};
 use exactile_nvptx::{Context, DeviceBuffer, Event, Kernel, LaidOut, Records, Stream};
-pub(crate) use exactile_nvptx::{GridMapping, Ptx};
 
 use crate::array::vec_with_room;
 use crate::error::{Error, Result};
@@ -30,6 +30,10 @@ pub(crate) use pinned::GpuPinned;
 pub(crate) use queues::Point;
 use queues::Queues;
 
+/// The arguments of a launch that is like one before it: addresses and the bits of numbers.
+pub(crate) type Words = [u64; exactile_nvptx::FEW];
+
+#[cold]
 fn failed(error: exactile_nvptx::Error) -> Error {
     Error::Device(error.to_string())
 }
@@ -217,6 +221,11 @@ impl GpuCode {
             })
         };
         asked().map_err(failed)
+    }
+
+    /// What this launch has in common with others that are alike, if it can be put and code takes no more.
+    pub(crate) fn placed(&self, launch: &Launch<'_>) -> Option<Placed> {
+        self.kernel.placed(launch.grid, launch.arguments)
     }
 
     /// Whether launches of it are checked ones.

@@ -17,7 +17,7 @@ use crate::foreign::{Foreign, Owner};
 use crate::inspection::Resources;
 use crate::launch::Checked;
 use crate::order::Uses;
-use crate::profile::Span;
+use crate::profile::{Label, Span};
 #[cfg(feature = "dlpack")]
 use crate::stream::Stream;
 
@@ -75,6 +75,20 @@ impl Gpu {
         _launch: (&Arc<str>, &Launch<'_>),
         _memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)>,
         _checked: Option<Box<Checked>>,
+    ) -> Result<()> {
+        match *code {}
+    }
+
+    /// # Safety
+    /// None is needed: there is no GPU.
+    #[expect(unsafe_code, reason = "as where there is one")]
+    pub(crate) unsafe fn launch_placed<'m>(
+        &self,
+        _number: usize,
+        (code, _placed): (&GpuCode, &Placed),
+        _words: &mut Words,
+        _memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)>,
+        _label: impl FnOnce() -> Label,
     ) -> Result<()> {
         match *code {}
     }
@@ -216,6 +230,16 @@ impl Ptx {
     }
 }
 
+/// Nothing is laid out.
+#[derive(Debug)]
+pub(crate) enum Placed {}
+
+/// There is none to lay out.
+pub(crate) type Words = [u64; 0];
+
+/// Addresses are of no interest.
+pub(crate) const ALIKE: u64 = 256;
+
 /// Nothing splits a grid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum GridMapping {
@@ -263,6 +287,10 @@ impl GpuCode {
     }
 
     pub(crate) fn resources(&self) -> Result<Resources> {
+        match *self {}
+    }
+
+    pub(crate) fn placed(&self, _launch: &Launch<'_>) -> Option<Placed> {
         match *self {}
     }
 

@@ -112,13 +112,18 @@ impl Hooks {
         hooks.iter().for_each(|hook| hook(info, moment));
     }
 
+    /// Whether launches call none.
+    pub(crate) fn are_none(&self) -> bool {
+        !self.any.load(Ordering::Relaxed)
+    }
+
     /// Does `work` between the calls of the hooks, if there are any.
     pub(crate) fn around<'i, T, E>(
         &self,
         info: impl FnOnce() -> LaunchInfo<'i>,
         work: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        if !self.any.load(Ordering::Relaxed) {
+        if self.are_none() {
             return work();
         }
         let info = info();

@@ -8,12 +8,12 @@
 mod checked;
 mod explain;
 mod host;
+mod inspect;
 mod printing;
 
 use std::sync::Arc;
 
-use exactile_core::ir::Grid;
-use exactile_core::lang::is_tracing;
+use exactile_core::lang::{KernelIdentity, is_tracing};
 use exactile_core::launch::{Launch, LaunchError, Passed};
 use exactile_core::target::Bounds;
 use exactile_core::verify::BlockFunc;
@@ -26,15 +26,17 @@ use crate::cache::Identity;
 use crate::capture;
 use crate::code::{Code, Runs};
 use crate::compile::Prepared;
+use crate::compiled::Ready;
+use crate::cuda::Words;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::failure::Failure;
 use crate::hooks::LaunchInfo;
-use crate::inspection::Inspection;
 use crate::kernel::Kernel;
 use crate::placement::LaunchGrid;
 use crate::profile::Label;
 use crate::stream::Queue;
+use crate::warm::{Asked, Handed, Warm};
 use host::run_on_host;
 use printing::run_and_print;
 
@@ -133,11 +135,35 @@ impl<P> Kernel<P> {
         bound: &mut BoundArguments<'_>,
         told: Told,
     ) -> Result<Option<Arc<Failure>>> {
-        let grid = self.placed(grid, bound)?;
+        let asked = Asked {
+            bounds,
+            determinism: self.determinism,
+            grid: self.placed(grid, bound)?,
+        };
+        let kernel = (self.source.identity(), self.ready.as_deref());
+        // SAFETY: handed on to the caller.
+        if let Some(put) = unsafe { put_again((device, stream), kernel, asked, bound) } {
+            return put.map(|()| None);
+        }
+        // SAFETY: handed on to the caller.
+        unsafe { self.start_new(asked, (device, stream), bound, told) }
+    }
+
+    /// [`start_with`](Self::start_with) of a launch that is like none that was kept.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn start_new(
+        &self,
+        asked: Asked,
+        (device, stream): (&Device, usize),
+        bound: &mut BoundArguments<'_>,
+        told: Told,
+    ) -> Result<Option<Arc<Failure>>> {
         let (arguments, choices) = (bound.list.as_mut_slice(), &bound.choices);
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(arguments.iter().map(Bound::passed));
-        let launch = Launch::new(grid, &passed);
+        let launch = Launch::new(asked.grid, &passed);
         let made;
         let request = match &self.ready {
             Some(ready) => ready.request(self.name(), device, &launch, choices)?,
@@ -146,7 +172,7 @@ impl<P> Kernel<P> {
                 &made
             }
         };
-        let is_checked = bounds == Bounds::Checked;
+        let is_checked = asked.bounds == Bounds::Checked;
         if device.is_recording() {
             let needed = match is_checked {
                 true => Needed::Safe,
@@ -161,20 +187,34 @@ impl<P> Kernel<P> {
             None => request.place(device, checked),
         };
         let prepared = place.prepared(|| self.trace_with(choices))?;
-        let put = (stream, told);
-        if !is_checked || place.is_proved && device.trusts_proofs() {
-            let code = prepared.code(device, Bounds::Unchecked, &launch)?;
-            // SAFETY: handed on to the caller, or a checked launch of the same IR had every access in bounds, with the same
-            // grid, lengths and those scalars that its accesses follow from, which depend on nothing else.
-            return unsafe { run(device, put, code, &launch, arguments, None) };
-        }
+        let is_proved = place.is_proved && device.trusts_proofs();
+        let bounds = match is_proved {
+            true => Bounds::Unchecked,
+            false => asked.bounds,
+        };
+        let code = prepared.code(device, bounds, &launch)?;
         let (place, launch) = (&place, &launch);
-        let proves = prepared.moved_by.map(|numbers| Proves {
-            place,
-            launch,
-            numbers,
-        });
-        run_checked(device, put, prepared, launch, arguments, proves)
+        let proves = match bounds {
+            Bounds::Checked => prepared.moved_by.map(|numbers| Proves {
+                place,
+                launch,
+                numbers,
+            }),
+            Bounds::Unchecked => None,
+        };
+        // SAFETY: every access is checked, or to a tile of a tensor that this launch has shown to lie in its memory; or a
+        // checked launch of the same IR had every access in bounds, with the same grid, lengths and those scalars that its
+        // accesses follow from, which depend on nothing else; or it is handed on to the caller.
+        let failure = unsafe { run(device, (stream, told), code, launch, arguments, proves) }?;
+        if Warm::can_be_of(launch, code) {
+            let counts = prepared.moved_by.filter(|_| is_proved);
+            let warm = || Warm::of(asked, choices, launch, code, counts);
+            match &self.ready {
+                Some(ready) => ready.keep(warm),
+                None => place.keep(warm),
+            }
+        }
+        Ok(failure)
     }
 
     /// [`Kernel::launch`] without bounds checks.
@@ -196,63 +236,6 @@ impl<P> Kernel<P> {
         let (bounds, told) = (Bounds::Unchecked, Told::Stream);
         // SAFETY: handed on to the caller.
         unsafe { self.start_with(bounds, queue.place(), grid, &mut bound, told) }.map(drop)
-    }
-
-    /// The code that [`Kernel::launch`] with these arguments would run now, with all that is known of them; after launches whose
-    /// rows end in four other parts of their tile, what it would run in a process of its own. Nothing
-    /// runs; on a GPU the code is compiled and loaded, if it is not there yet.
-    ///
-    /// # Errors
-    /// What is wrong with the kernel, the device or the arguments.
-    pub fn inspect<'a, const COUNT: usize>(
-        &self,
-        queue: &impl Queue,
-        grid: impl LaunchGrid,
-        arguments: impl Arguments<'a, P, COUNT>,
-    ) -> Result<Inspection>
-    where
-        P: Parameters<COUNT>,
-    {
-        let (device, _) = queue.place();
-        let bound = BoundArguments::of(arguments);
-        let (grid, passed) = self.fitting(device, grid, &bound)?;
-        let (launch, choices) = (Launch::new(grid, &passed), &bound.choices);
-        let made;
-        let (request, place) = match &self.ready {
-            Some(ready) => {
-                let request = ready.request(self.name(), device, &launch, choices)?;
-                (request, ready.place(device, Some(&launch)))
-            }
-            None => {
-                made = self.request(&launch, choices);
-                (&made, made.place(device, Some(&launch)))
-            }
-        };
-        let bounds = match place.is_proved && device.trusts_proofs() {
-            true => Bounds::Unchecked,
-            false => Bounds::Checked,
-        };
-        let runs = match device.gpu() {
-            Some(_) => {
-                let prepared = place.prepared(|| self.trace_with(choices))?;
-                Some(Arc::clone(&prepared.code(device, bounds, &launch)?.runs))
-            }
-            None => None,
-        };
-        let asked = request.asked(bounds, self.trace_with(choices)?, &launch);
-        Ok(Inspection::new(asked, device.target(), runs))
-    }
-
-    /// The grid and the arguments of a launch that does not run.
-    pub(crate) fn fitting(
-        &self,
-        device: &Device,
-        grid: impl LaunchGrid,
-        bound: &BoundArguments<'_>,
-    ) -> Result<(Grid, Vec<Passed>)> {
-        let grid = self.placed(grid, bound)?;
-        check_places(device, &bound.list)?;
-        Ok((grid, bound.list.iter().map(Bound::passed).collect()))
     }
 
     pub(crate) fn request(&self, launch: &Launch<'_>, choices: &Choices) -> Request {
@@ -287,6 +270,44 @@ pub(crate) fn refuse_in_trace(kernel: &str) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Puts a launch into a stream that is like one that was kept, of this kernel or of what is compiled of it; nothing where there is
+/// none, or more is to be done for a launch.
+///
+/// # Safety
+/// Of a launch without checks, as for [`Kernel::launch_unchecked`].
+unsafe fn put_again(
+    (device, stream): (&Device, usize),
+    (kernel, ready): (&KernelIdentity, Option<&Ready>),
+    asked: Asked,
+    bound: &BoundArguments<'_>,
+) -> Option<Result<()>> {
+    let gpu = device.gpu()?;
+    if device.is_recording() || capture::is_active() || !device.hooks().are_none() {
+        return None;
+    }
+    let handed = Handed {
+        bound,
+        gpu,
+        trusts_proofs: device.trusts_proofs(),
+    };
+    let mut words = Words::default();
+    let warm = match ready {
+        Some(ready) => ready.warm(device, asked, &handed, &mut words),
+        None => device.cache().warm(kernel, asked, &handed, &mut words),
+    }?;
+    let (code, on_gpu) = (warm.code(), warm.on_gpu()?);
+    let memories = bound.list.iter().filter_map(Bound::uses);
+    let label = || {
+        let passed: Vec<Passed> = bound.list.iter().map(Bound::passed).collect();
+        Label::of_launch(&code.name, &Launch::new(asked.grid, &passed))
+    };
+    // SAFETY: the launch that was kept had no error before its code ran, and what it was compared by decides that: its arguments
+    // fit, with the same code, and no memory that is written meets other memory. Where accesses are not the caller's promise, the
+    // code had them in bounds because of the same grid, lengths and numbers.
+    let queued = unsafe { gpu.launch_placed(stream, on_gpu, &mut words, memories, label) };
+    Some(queued.map_err(|error| device_error(&code.name, &error)))
 }
 
 /// Puts code that checks every access into a stream. Once it has ended without an error, it proves what `proves` says.
@@ -371,7 +392,7 @@ unsafe fn put(
         if let Some(failure) = failure.as_ref().filter(is_pending) {
             note_writer(arguments, failure);
         }
-        queued.map_err(|error| launch_error(&code.name, LaunchError::Device(error.to_string())))?;
+        queued.map_err(|error| device_error(&code.name, &error))?;
         return Ok(failure);
     }
     let label = || Label::of_launch(&code.name, launch);
@@ -417,6 +438,11 @@ pub(crate) fn check_places(device: &Device, arguments: &[Bound<'_>]) -> Result<(
 /// The arguments do not fit the kernel.
 pub(crate) fn arguments_error(kernel: &str, message: impl Into<String>) -> Error {
     launch_error(kernel, LaunchError::Arguments(message.into()))
+}
+
+#[cold]
+fn device_error(kernel: &str, error: &Error) -> Error {
+    launch_error(kernel, LaunchError::Device(error.to_string()))
 }
 
 fn launch_error(kernel: &str, source: LaunchError) -> Error {

@@ -78,6 +78,7 @@ mod slot;
 mod stream;
 mod tensor;
 pub mod text_kernel;
+mod warm;
 #[cfg(feature = "tuner-file")]
 mod winners;
 #[cfg(not(feature = "tuner-file"))]

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "launches of the backend are unsafe")]
 
 mod adopted;
+mod point;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +12,11 @@ use exactile_core::ir::Access;
 use exactile_core::launch::Launch;
 use exactile_nvptx::{DeviceBuffer, Event, Records, Stream};
 
+pub(crate) use point::Point;
+
 use super::graphs::{MOST_REPLAYS, Replayed};
 use super::watch::Watched;
-use super::{Gpu, GpuCode, failed};
+use super::{Gpu, GpuCode, Placed, Words, failed};
 use crate::error::{Error, Result};
 use crate::failure::Failure;
 use crate::launch::Checked;
@@ -129,27 +132,6 @@ impl Line {
     }
 }
 
-/// A point in a stream of a GPU.
-#[derive(Debug)]
-pub(crate) struct Point(Event);
-
-impl Point {
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        self.0.synchronize().map_err(failed)
-    }
-
-    pub(crate) fn has_ended(&self) -> Result<bool> {
-        self.0.has_ended().map_err(failed)
-    }
-
-    /// Of one GPU; an error otherwise.
-    pub(crate) fn seconds_since(&self, earlier: &Self) -> Result<f64> {
-        earlier.synchronize()?;
-        let time = self.0.milliseconds_since(&earlier.0).map_err(failed)?;
-        Ok(f64::from(time) / 1e3)
-    }
-}
-
 impl Queues {
     pub(super) fn new(stream: Arc<Stream>, records: Ends) -> Self {
         let mut queues = Self::default();
@@ -232,6 +214,22 @@ impl Queues {
         work: impl FnOnce(&mut Line) -> Result<()>,
     ) -> Result<()> {
         self.refuse_capture(number)?;
+        if !self.are_several() && self.watched.is_none() {
+            self.order.next(number);
+            return work(&mut self.list[number]);
+        }
+        self.put_in_order(number, memories, label, work)
+    }
+
+    /// The same where there are several streams, or somebody watches.
+    #[cold]
+    fn put_in_order<'m>(
+        &mut self,
+        number: usize,
+        memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)> + Clone,
+        label: impl FnOnce() -> Label,
+        work: impl FnOnce(&mut Line) -> Result<()>,
+    ) -> Result<()> {
         let work = |queues: &mut Self| {
             let start = queues.begin_span(number)?;
             work(&mut queues.list[number])?;
@@ -381,6 +379,27 @@ impl Gpu {
             let pending = line.pending(checked);
             let ended = line.records.end(&line.stream, pending);
             marked.and(ended.map_err(failed))
+        })
+    }
+
+    /// Puts a launch into a stream that is like the one that `placed` was made for.
+    ///
+    /// # Safety
+    /// As for [`launch`](Self::launch) of code that checks nothing, whose arguments are these words, and as for
+    /// [`Kernel::launch_placed`](exactile_nvptx::Kernel::launch_placed).
+    pub(crate) unsafe fn launch_placed<'m>(
+        &self,
+        number: usize,
+        (code, placed): (&GpuCode, &Placed),
+        words: &mut Words,
+        memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)> + Clone,
+        label: impl FnOnce() -> Label,
+    ) -> Result<()> {
+        self.queues().put(number, memories, label, |line| {
+            // SAFETY: handed on to the caller; the order was kept.
+            let put = unsafe { code.kernel.launch_placed(&line.stream, placed, words) };
+            put.map_err(failed)?;
+            self.mark_end(&line.stream)
         })
     }
 

@@ -2,7 +2,7 @@
 // -DcuX=missing takes the function cuX out of it; -DWRONG: the first kernel has an access out of bounds, and with -DAGAIN=64
 // each 64th; -DEVENTS=1: the first event cannot be placed; -DBUSY=600: streams have work under way; -DTELLS: each call that
 // puts work into a stream is told; -DCAPTURED=1: streams are being captured; -DWAITS=999: no wait for a stream ends well;
-// -DBLOCKS=0: no multiprocessor has room for a thread block.
+// -DBLOCKS=0: no multiprocessor has room for a thread block; -DWORDS=5: the first words that kernels take are told.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +39,9 @@
 #define TELL dprintf(1, "call: %s\n", __func__);
 #else
 #define TELL
+#endif
+#ifndef WORDS
+#define WORDS 0
 #endif
 #ifndef AGAIN
 #define AGAIN (1 << 30)
@@ -131,7 +134,11 @@ Code cuFuncGetAttribute(int *value, int attribute, void *function) { *value = 32
 Code cuFuncSetAttribute(void *function, int attribute, int value) { return 0; }
 Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *function, int threads, size_t shared) { *count = BLOCKS; return 0; }
 Code cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extents, const uint64_t *strides, const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill) { memset(map, 0, 128); return 0; }
-Code cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned programs, unsigned one, unsigned shared, void *stream, void **parameters, void **extra) { TELL if (FAILS && launches++ % AGAIN == 0) fail(); return 0; }
+static void tell(void **parameters) {
+  for (int i = 0; i < WORDS; i++) dprintf(1, "%llx ", (unsigned long long)*(uint64_t *)parameters[i]);
+  if (WORDS) dprintf(1, "\n");
+}
+Code cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned programs, unsigned one, unsigned shared, void *stream, void **parameters, void **extra) { TELL tell(parameters); if (FAILS && launches++ % AGAIN == 0) fail(); return 0; }
 Code cuLaunchKernelEx(const void *launch, void *function, void **parameters, void **extra) { TELL return 0; }
 
 Code cuGraphCreate(void **graph, unsigned flags) { *graph = &machine_code; return 0; }

@@ -3,6 +3,7 @@
 
 #![expect(unsafe_code, reason = "streams of others are there by their word")]
 
+mod alike;
 mod refusals;
 
 use std::ffi::c_void;
@@ -151,7 +152,7 @@ fn streams_in_turns() -> Result<()> {
 }
 
 /// What processes do, by name.
-const WORKS: [(&str, fn() -> Result<()>); 10] = [
+const WORKS: [(&str, fn() -> Result<()>); 12] = [
     ("work", work),
     ("event fails", event_fails),
     ("checks", checks),
@@ -162,6 +163,8 @@ const WORKS: [(&str, fn() -> Result<()>); 10] = [
     ("capture of others", refusals::capture_of_others),
     ("searches", refusals::searches),
     ("clocks", refusals::clocks),
+    ("alike, checks", alike::checks),
+    ("alike, words", alike::words),
 ];
 
 struct Stub(PathBuf);
@@ -361,6 +364,11 @@ fn calls_of(work: &str, definitions: &[&str]) -> Option<Vec<Vec<String>>> {
     let parts = parts.map(|part| part.split_once("end\n").expect("ends").0);
     let call = |line: &str| line.trim_start_matches("call: ").to_string();
     Some(parts.map(|part| part.lines().map(call).collect()).collect())
+}
+
+/// So many words of each launch, from each beginning to its end.
+fn words_of(work: &str, words: usize) -> Option<Vec<Vec<String>>> {
+    calls_of(work, &[&format!("WORDS={words}")])
 }
 
 /// Their owner may begin to capture a stream that others have made.

@@ -24,7 +24,11 @@ pub const LEAST_DRIVER: i32 = 12080;
 macro_rules! ask {
     ($function:ident($($argument:expr),* $(,)?)) => {{
         static KNOWN: std::sync::OnceLock<()> = std::sync::OnceLock::new();
-        match $crate::library::find(&KNOWN, stringify!($function)) {
+        let found = match KNOWN.get() {
+            Some(()) => Ok(()),
+            None => $crate::library::find(&KNOWN, stringify!($function)),
+        };
+        match found {
             // SAFETY: see the macro's documentation.
             Ok(()) => Ok(unsafe { sys::$function($($argument),*) }),
             Err(missing) => Err(missing),
@@ -55,10 +59,16 @@ const BAD_IMAGE: [CUresult; 7] = [
     CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
 ];
 
+#[inline]
 pub(crate) fn check(call: &'static str, code: CUresult) -> Result<()> {
-    if code == CUresult::CUDA_SUCCESS {
-        return Ok(());
+    match code == CUresult::CUDA_SUCCESS {
+        true => Ok(()),
+        false => Err(error_of(call, code)),
     }
+}
+
+#[cold]
+fn error_of(call: &'static str, code: CUresult) -> Error {
     let mut text: *const c_char = std::ptr::null();
     // A code without a text leaves none.
     let _ = ask!(cuGetErrorString(code, &mut text));
@@ -68,8 +78,8 @@ pub(crate) fn check(call: &'static str, code: CUresult) -> Result<()> {
     let reason = reason.unwrap_or_else(|| "unknown error".to_string());
     let reason = format!("{reason} ({code:?})");
     match BAD_IMAGE.contains(&code) {
-        true => Err(Error::BadImage(format!("`{call}` failed: {reason}"))),
-        false => Err(Error::Driver { call, reason }),
+        true => Error::BadImage(format!("`{call}` failed: {reason}")),
+        false => Error::Driver { call, reason },
     }
 }
 

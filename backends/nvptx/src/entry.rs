@@ -19,7 +19,7 @@ use crate::driver::{Context, call, text_of};
 use crate::error::{Error, Result};
 use crate::inlined::with_place;
 use crate::kernel::Kernel;
-use crate::launch::{FEW, Words, marshal};
+use crate::launch::{FEW, Placed, Words, marshal};
 use crate::ptx::Ptx;
 use crate::stream::{Module, Stream};
 
@@ -130,6 +130,69 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// Has the driver put thread blocks of so many programs each into `stream`.
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`]; behind the pointers are the parameters of the kernel in their order.
+    unsafe fn put(
+        &self,
+        stream: &Stream,
+        [x, y, z]: Grid,
+        programs: u32,
+        pointers: &mut [*mut c_void],
+    ) -> Result<()> {
+        self.module.context.make_current()?;
+        if self.ptx.begins_early {
+            // SAFETY: handed on to the caller.
+            return unsafe { self.put_early(stream, [x, y, z], programs, pointers) };
+        }
+        call!(cuLaunchKernel(
+            self.function,
+            x,
+            y,
+            z,
+            self.ptx.threads,
+            programs,
+            1,
+            self.ptx.shared_bytes * programs,
+            stream.stream,
+            pointers.as_mut_ptr(),
+            null_mut(),
+        ))
+    }
+
+    /// # Safety
+    /// As for [`put`](Self::put).
+    unsafe fn put_early(
+        &self,
+        stream: &Stream,
+        [x, y, z]: Grid,
+        programs: u32,
+        pointers: &mut [*mut c_void],
+    ) -> Result<()> {
+        let mut early = early();
+        let config = CUlaunchConfig {
+            gridDimX: x,
+            gridDimY: y,
+            gridDimZ: z,
+            blockDimX: self.ptx.threads,
+            blockDimY: programs,
+            blockDimZ: 1,
+            sharedMemBytes: self.ptx.shared_bytes * programs,
+            hStream: stream.stream,
+            attrs: &mut early,
+            numAttrs: 1,
+        };
+        call!(cuLaunchKernelEx(
+            &config,
+            self.function,
+            pointers.as_mut_ptr(),
+            null_mut()
+        ))
+    }
+}
+
 impl Kernel {
     /// Puts a launch into `stream`. Arguments are checked against the parameters. Code that checks bounds is
     /// launched by [`Records::launch`](crate::Records::launch).
@@ -167,44 +230,35 @@ impl Kernel {
         pointers.extend(words.iter_mut().map(|word| std::ptr::from_mut(word).cast()));
         let mut maps = entry.maps.of(&entry.ptx, &launch.arrays)?;
         pointers.extend(maps.iter_mut().map(|map| std::ptr::from_mut(map).cast()));
-        entry.module.context.make_current()?;
-        let [x, y, z] = launch.grid;
-        let (threads, shared) = (entry.ptx.threads, entry.ptx.shared_bytes * launch.programs);
-        if entry.ptx.begins_early {
-            let mut early = early();
-            let config = CUlaunchConfig {
-                gridDimX: x,
-                gridDimY: y,
-                gridDimZ: z,
-                blockDimX: threads,
-                blockDimY: launch.programs,
-                blockDimZ: 1,
-                sharedMemBytes: shared,
-                hStream: stream.stream,
-                attrs: &mut early,
-                numAttrs: 1,
-            };
-            let parameters = pointers.as_mut_ptr();
-            return call!(cuLaunchKernelEx(
-                &config,
-                entry.function,
-                parameters,
-                null_mut()
-            ));
-        }
-        call!(cuLaunchKernel(
-            entry.function,
-            x,
-            y,
-            z,
-            threads,
-            launch.programs,
-            1,
-            shared,
-            stream.stream,
-            pointers.as_mut_ptr(),
-            null_mut(),
-        ))
+        // SAFETY: handed on to the caller; the words are those of the parameters.
+        unsafe { entry.put(stream, launch.grid, launch.programs, &mut pointers) }
+    }
+
+    /// What this launch has in common with others that are [alike](Placed::of), if it can be put and code takes no more.
+    pub fn placed(&self, grid: Grid, arguments: &[Passed]) -> Option<Placed> {
+        let entry = &self.entry;
+        let launch = Launch::new(grid, arguments);
+        Placed::of(&entry.ptx, &entry.signature, &launch, entry.multiprocessors)
+    }
+
+    /// [`launch`](Self::launch) of arguments that were checked: `words` are their addresses and the bits of their numbers.
+    ///
+    /// # Safety
+    /// As for [`launch`](Self::launch); `placed` was made by this kernel for a launch that is [alike](Placed::of), and no memory
+    /// that is written meets other memory.
+    pub unsafe fn launch_placed(
+        &self,
+        stream: &Stream,
+        placed: &Placed,
+        words: &mut [u64; FEW],
+    ) -> Result<()> {
+        placed.complete(words);
+        let first = words.as_mut_ptr();
+        let mut pointers: [*mut c_void; FEW] =
+            std::array::from_fn(|index| first.wrapping_add(index).cast());
+        let (entry, Placed { grid, programs, .. }) = (&self.entry, placed);
+        // SAFETY: handed on to the caller; where no more are taken than there are words, the driver reads no pointer behind.
+        unsafe { entry.put(stream, *grid, *programs, &mut pointers) }
     }
 
     /// A launch whose arguments are laid out once, for many times. Arguments are checked against the parameters.

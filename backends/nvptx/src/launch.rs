@@ -1,7 +1,7 @@
 //! From the arguments and the grid of a launch to what the driver takes.
 
 use exactile_core::ir::Grid;
-use exactile_core::launch::{ArrayMap, ArrayNumbers, Launch, Passed, Signature};
+use exactile_core::launch::{ArrayMap, ArrayNumbers, Input, Launch, Passed, Signature};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
@@ -9,7 +9,10 @@ use crate::grid::{GridMapping, MAX_GRID};
 use crate::ptx::Ptx;
 
 /// So many parameters are laid out without an allocation.
-pub(crate) const FEW: usize = 32;
+pub const FEW: usize = 32;
+
+/// The greatest divisor of an address that launches which are [`alike`](Placed::of) may be asked for.
+pub const ALIKE: u64 = 256;
 
 /// So many thread blocks a multiprocessor has at least where programs share them: else they are spread.
 const BLOCKS: u64 = 4;
@@ -23,6 +26,54 @@ pub(crate) struct Marshalled {
     pub(crate) programs: u32,
     /// The arrays whose boxes are copied.
     pub(crate) arrays: Vec<ArrayNumbers>,
+}
+
+/// What is the same for all launches with one grid and arguments that are alike.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// Of thread blocks.
+    pub(crate) grid: Grid,
+    pub(crate) programs: u32,
+    arguments: usize,
+    /// The words that follow those of the arguments.
+    hidden: SmallVec<[u64; 3]>,
+}
+
+impl Placed {
+    /// That of a launch. Others are alike whose memories have as many bytes, the same accesses and, below [`ALIKE`], the same
+    /// addresses, whose integers and Booleans are the same and whose floats are of the same types; they have what this one was
+    /// checked for, but that memory which is written meets no other. Nothing where the launch has an error, or the code
+    /// takes more of it than that.
+    pub(crate) fn of(
+        ptx: &Ptx,
+        signature: &Signature,
+        launch: &Launch<'_>,
+        multiprocessors: u32,
+    ) -> Option<Self> {
+        let is_shared = |input: &Input| matches!(input, Input::Length(..) | Input::Grid(_));
+        let mut divisors = ptx.parameters.iter().map(|(it, _)| it.divisor.max(1));
+        let all_are = divisors.all(|it| it.is_power_of_two() && u64::from(it) <= ALIKE)
+            && ptx.hidden.iter().all(is_shared)
+            && ptx.maps.is_empty();
+        let mut words = Words::new();
+        let placed = all_are.then(|| marshal(ptx, signature, launch, multiprocessors, &mut words));
+        let placed = placed?.ok().filter(|_| words.len() <= FEW)?;
+        let arguments = launch.arguments.len();
+        Some(Self {
+            grid: placed.grid,
+            programs: placed.programs,
+            arguments,
+            hidden: words[arguments..].into(),
+        })
+    }
+
+    /// Puts the words behind those of the arguments, which are there.
+    pub(crate) fn complete(&self, words: &mut [u64; FEW]) {
+        let behind = words.iter_mut().skip(self.arguments);
+        for (word, &hidden) in behind.zip(&self.hidden) {
+            *word = hidden;
+        }
+    }
 }
 
 /// Checks the arguments against the kernel's parameters, whose signature is at hand, and lays them out for a device with so

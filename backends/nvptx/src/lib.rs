@@ -45,6 +45,7 @@ pub use error::{Error, Result};
 pub use graph::{Graph, GraphRecords, Replay};
 pub use grid::GridMapping;
 pub use kernel::Kernel;
+pub use launch::{ALIKE, FEW, Placed};
 pub use ptx::Ptx;
 pub use record::Records;
 pub use stream::{Event, Pinned, Stream};

@@ -35,14 +35,12 @@ fn library() -> Result<&'static Library> {
     })
 }
 
-/// Sees that the library has a function; `known` remembers that it does.
+/// Sees that the library has a function; `known` remembers that it does, for callers to look at first.
 ///
 /// # Errors
 /// When there is no library, or one without the function.
+#[cold]
 pub(crate) fn find(known: &OnceLock<()>, function: &'static str) -> Result<()> {
-    if known.get().is_some() {
-        return Ok(());
-    }
     // SAFETY: the address is compared with none, and not used.
     let found = unsafe { library()?.get::<*const c_void>(function.as_bytes()) };
     if !found.is_ok_and(|address| !address.is_null()) {

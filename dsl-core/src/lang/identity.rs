@@ -3,7 +3,7 @@
 
 use std::any::{Any, TypeId};
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct KernelIdentity {
     definition: Arc<dyn Definition>,
+    /// Of the definition: launches look for what they know by it.
+    hash: u64,
 }
 
 impl KernelIdentity {
@@ -24,12 +26,17 @@ impl KernelIdentity {
         Types: 'static,
         Config: Configuration,
     {
+        let definition = Defined {
+            config,
+            body,
+            types: PhantomData::<fn() -> Types>,
+        };
+        let mut hasher = DefaultHasher::new();
+        definition.kernel().hash(&mut hasher);
+        definition.config.feed(&mut hasher);
         Self {
-            definition: Arc::new(Defined {
-                config,
-                body,
-                types: PhantomData::<fn() -> Types>,
-            }),
+            hash: hasher.finish(),
+            definition: Arc::new(definition),
         }
     }
 
@@ -37,6 +44,14 @@ impl KernelIdentity {
     #[must_use]
     pub fn config(&self) -> String {
         format!("{:?}", self.definition.config())
+    }
+
+    /// Whether that is the same kernel with the same configuration.
+    // Of one that was kept the definitions are one: the hot path does without this.
+    #[cold]
+    fn is_like(&self, other: &dyn Definition) -> bool {
+        let one = &*self.definition;
+        one.kernel() == other.kernel() && one.config().equals(other.config())
     }
 
     /// Runs the body.
@@ -47,8 +62,8 @@ impl KernelIdentity {
 
 impl PartialEq for KernelIdentity {
     fn eq(&self, other: &Self) -> bool {
-        let (one, other) = (&*self.definition, &*other.definition);
-        one.kernel() == other.kernel() && one.config().equals(other.config())
+        Arc::ptr_eq(&self.definition, &other.definition)
+            || self.hash == other.hash && self.is_like(&*other.definition)
     }
 }
 
@@ -56,8 +71,7 @@ impl Eq for KernelIdentity {}
 
 impl Hash for KernelIdentity {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.definition.kernel().hash(state);
-        self.definition.config().feed(state);
+        state.write_u64(self.hash);
     }
 }
 

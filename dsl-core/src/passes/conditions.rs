@@ -60,6 +60,12 @@ impl Conditions {
         self.integers
     }
 
+    /// Whether they may hold for one launch and not for another that differs in the addresses of its memory alone.
+    #[must_use]
+    pub fn ask_addresses(&self) -> bool {
+        self.boxes.is_some()
+    }
+
     /// What of it follows from the integers of the launch and the lengths of its memory, wherever that is.
     #[must_use]
     pub fn of_numbers(&self, launch: &Launch<'_>) -> OfNumbers {
