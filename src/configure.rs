@@ -223,6 +223,7 @@ fn change_schedule<K: Configure>(kernel: &mut K, change: impl FnOnce(&mut Schedu
 
 impl<P> Kernel<P> {
     /// What keeps it from being compiled or launched at all.
+    #[inline]
     pub(crate) fn check_set(&self) -> Result<()> {
         match &self.missing {
             None => Ok(()),

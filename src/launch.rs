@@ -261,15 +261,20 @@ impl<P> Kernel<P> {
 }
 
 /// A body describes the work of a kernel; it is no place to do any.
+#[inline]
 pub(crate) fn refuse_in_trace(kernel: &str) -> Result<()> {
-    if is_tracing() {
-        let reason = "a kernel cannot be launched while the body of one is traced on this thread";
-        return Err(launch_error(
-            kernel,
-            LaunchError::Arguments(reason.to_string()),
-        ));
+    match is_tracing() {
+        true => Err(launched_in_trace(kernel)),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+#[cold]
+fn launched_in_trace(kernel: &str) -> Error {
+    arguments_error(
+        kernel,
+        "a kernel cannot be launched while the body of one is traced on this thread",
+    )
 }
 
 /// Puts a launch into a stream that is like one that was kept, of this kernel or of what is compiled of it; nothing where there is

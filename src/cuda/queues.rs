@@ -94,6 +94,7 @@ impl Line {
     }
 
     /// A capture of a stream that others have made would take what is put there.
+    #[inline]
     fn refuse_capture(&self) -> Result<()> {
         match self.stream.is_captured().map_err(failed)? {
             false => Ok(()),
@@ -180,6 +181,7 @@ impl Queues {
 
     /// A capture of a stream that others have made would take what is put there, with memory that may be gone when its graph
     /// runs.
+    #[inline]
     pub(super) fn refuse_capture(&self, number: usize) -> Result<()> {
         self.list[number].refuse_capture()
     }

@@ -1,3 +1,5 @@
+//! Memories that must not meet, compared byte by byte.
+
 use exactile_core::random::Random;
 
 use super::*;

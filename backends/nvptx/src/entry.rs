@@ -252,12 +252,12 @@ impl Kernel {
         placed: &Placed,
         words: &mut [u64; FEW],
     ) -> Result<()> {
-        placed.complete(words);
-        let first = words.as_mut_ptr();
-        let mut pointers: [*mut c_void; FEW] =
-            std::array::from_fn(|index| first.wrapping_add(index).cast());
+        let mut pointers = [null_mut(); FEW];
+        for (pointer, word) in pointers.iter_mut().zip(placed.of_all(words)) {
+            *pointer = std::ptr::from_mut(word).cast::<c_void>();
+        }
         let (entry, Placed { grid, programs, .. }) = (&self.entry, placed);
-        // SAFETY: handed on to the caller; where no more are taken than there are words, the driver reads no pointer behind.
+        // SAFETY: handed on to the caller; the driver reads a pointer for each word and none behind.
         unsafe { entry.put(stream, *grid, *programs, &mut pointers) }
     }
 

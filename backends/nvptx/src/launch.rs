@@ -67,12 +67,14 @@ impl Placed {
         })
     }
 
-    /// Puts the words behind those of the arguments, which are there.
-    pub(crate) fn complete(&self, words: &mut [u64; FEW]) {
+    /// The words of all parameters, where those of the arguments are there.
+    #[inline]
+    pub(crate) fn of_all<'w>(&self, words: &'w mut [u64; FEW]) -> &'w mut [u64] {
         let behind = words.iter_mut().skip(self.arguments);
         for (word, &hidden) in behind.zip(&self.hidden) {
             *word = hidden;
         }
+        &mut words[..self.arguments + self.hidden.len()]
     }
 }
 

@@ -236,10 +236,16 @@ impl Stream {
     }
 
     /// Whether others have made the stream and what is put there goes to a graph of theirs.
+    #[inline]
     pub fn is_captured(&self) -> Result<bool> {
-        if self.keeper.is_none() {
-            return Ok(false);
+        match self.keeper {
+            None => Ok(false),
+            Some(_) => self.is_captured_by_others(),
         }
+    }
+
+    #[cold]
+    fn is_captured_by_others(&self) -> Result<bool> {
         self.context.make_current()?;
         let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
         call!(cuStreamIsCapturing(self.stream, &mut status))?;
