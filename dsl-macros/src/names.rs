@@ -6,8 +6,8 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{
-    BinOp, Block, Expr, ExprAssign, ExprBinary, FnArg, Ident, ItemMacro, Pat, PatIdent, PatType,
-    Signature, Type, UnOp,
+    BinOp, Block, Expr, ExprAssign, ExprBinary, FnArg, Ident, ItemMacro, Macro, Pat, PatIdent,
+    PatType, Signature, Type, UnOp,
 };
 
 use crate::model::Binding;
@@ -123,6 +123,13 @@ impl Mentions {
         AssignedThrough(&mut self.assigned_through).visit_expr(expression);
     }
 
+    /// Adds the names in `expression` of what it may change: targets, what methods and closures are called of, and what
+    /// macros mention.
+    pub(crate) fn add_changed(&mut self, expression: &Expr) {
+        Changed(&mut self.names).visit_expr(expression);
+        AssignedThrough(&mut self.assigned_through).visit_expr(expression);
+    }
+
     /// Adds what the macros among the names mention, and those that they call.
     pub(crate) fn add_macros(&mut self, macros: &Macros) {
         loop {
@@ -158,6 +165,43 @@ impl<'ast> Visit<'ast> for Macros {
             let names = self.0.entry(name.to_string()).or_default();
             collect(item.mac.tokens.clone(), names);
         }
+    }
+}
+
+/// Finds the names of what an expression may change.
+struct Changed<'a>(&'a mut BTreeSet<String>);
+
+impl<'ast> Visit<'ast> for Changed<'_> {
+    fn visit_expr(&mut self, expression: &'ast Expr) {
+        match expression {
+            Expr::Assign(assign) => collect(assign.left.to_token_stream(), self.0),
+            Expr::Binary(binary) if is_compound(&binary.op) => {
+                collect(binary.left.to_token_stream(), self.0);
+            }
+            Expr::Reference(taken) if taken.mutability.is_some() => {
+                collect(taken.expr.to_token_stream(), self.0);
+            }
+            Expr::MethodCall(call) => self.0.extend(place_of(&call.receiver)),
+            Expr::Call(call) => self.0.extend(place_of(&call.func)),
+            _ => {}
+        }
+        visit::visit_expr(self, expression);
+    }
+
+    fn visit_macro(&mut self, call: &'ast Macro) {
+        collect(call.to_token_stream(), self.0);
+    }
+}
+
+/// The binding that a place is part of.
+fn place_of(place: &Expr) -> Option<String> {
+    match place {
+        Expr::Path(path) => path.path.get_ident().map(Ident::to_string),
+        Expr::Field(field) => place_of(&field.base),
+        Expr::Index(index) => place_of(&index.expr),
+        Expr::Paren(inner) => place_of(&inner.expr),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => place_of(&unary.expr),
+        _ => None,
     }
 }
 

@@ -15,6 +15,7 @@ mod book;
 mod boxes;
 #[cfg(feature = "nvptx")]
 mod built;
+mod circuits;
 mod cli;
 mod compare;
 mod composed;

@@ -26,6 +26,8 @@ pub(super) enum Side {
     First,
     /// What follows `else`.
     Otherwise,
+    /// What follows `&&` or `||`.
+    Right,
 }
 
 /// How a trace goes through bodies.
@@ -75,6 +77,8 @@ struct Recorded {
     value: Moment,
     /// How many bodies had begun where it ended.
     next: usize,
+    /// Whether what it holds became part of the body around it.
+    dissolved: bool,
 }
 
 /// Values at some place of the first trace.
@@ -138,7 +142,7 @@ impl Bodies {
 impl Recording {
     /// The traces that must be like the first one.
     pub(super) fn rounds(self: &Rc<Self>) -> Vec<Bodies> {
-        let places = self.bodies.iter();
+        let places = self.bodies.iter().filter(|body| !body.dissolved);
         let places = places.map(|body| (body.depth.min(MOST_DEPTH), body.side));
         let places: BTreeSet<(usize, Side)> = places.collect();
         let without = places.into_iter().map(|(depth, side)| {
@@ -162,6 +166,8 @@ pub(super) struct Body {
     /// Nothing where nobody counts them.
     number: Option<usize>,
     left_out: Option<Recorded>,
+    /// Whether the first trace made it part of the body around it.
+    was_dissolved: Option<bool>,
 }
 
 impl Body {
@@ -211,6 +217,22 @@ impl Body {
             }
         });
         after
+    }
+
+    /// Whether the first trace made what it holds part of the body around it; nothing in that trace.
+    pub(super) fn was_dissolved(&self) -> Option<bool> {
+        self.was_dissolved
+    }
+
+    /// Says that what it holds became part of the body around it, so that no trace leaves it out alone.
+    pub(super) fn dissolve(&self, location: &'static Location<'static>) {
+        context::with(location, |context| {
+            if let Plan::Record(bodies) = &mut context.bodies.plan
+                && let Some(recorded) = self.number.and_then(|number| bodies.get_mut(number))
+            {
+                recorded.dissolved = true;
+            }
+        });
     }
 
     /// The parts of the value that it gives to its `if`: `parts`, unless it was left out.
@@ -287,10 +309,12 @@ impl Context {
                     end: Moment::default(),
                     value: Moment::default(),
                     next: bodies.len() + 1,
+                    dissolved: false,
                 });
                 Body {
                     number: Some(bodies.len() - 1),
                     left_out: None,
+                    was_dissolved: None,
                 }
             }
             Plan::LeaveOut {
@@ -308,13 +332,14 @@ impl Context {
                     it.start == start && it.side == side && it.end.values.len() == slots
                 };
                 let recorded = first.bodies.get(number).filter(is_same);
-                let left_out = recorded.filter(|_| asked).cloned();
+                let left_out = recorded.filter(|it| asked && !it.dissolved).cloned();
                 if left_out.is_some() {
                     regions.insert(region);
                 }
                 Body {
                     number: Some(number),
                     left_out,
+                    was_dissolved: recorded.map(|it| it.dissolved),
                 }
             }
         };

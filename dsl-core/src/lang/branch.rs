@@ -5,9 +5,10 @@ use std::panic::Location;
 use super::bodies::{Body, Side};
 use super::carry::{Carried, Carry, Host, Opaque, Slot};
 use super::context::{self, Context, Handle};
+use super::element::LiteralOf;
 use super::frame::{Snapshot, VALUE, assign, quoted, reject_changed, reject_opaque};
 use super::tile::{DeviceValue, Scalar};
-use crate::ir::{Op, Region, Type, Value, op};
+use crate::ir::{BinaryOp, Op, Region, Trait, Type, Value, op};
 
 /// What decides an `if` or `while`: a host `bool` while tracing, a `Scalar<bool>` on the device.
 #[diagnostic::on_unimplemented(
@@ -31,6 +32,12 @@ pub enum Decision {
     Device(Handle),
 }
 
+impl Condition for Decision {
+    fn decide(self) -> Decision {
+        self
+    }
+}
+
 impl Condition for bool {
     fn decide(self) -> Decision {
         Decision::Host(self)
@@ -41,6 +48,13 @@ impl Condition for Scalar<bool> {
     fn decide(self) -> Decision {
         Decision::Device(self.handle())
     }
+}
+
+/// A condition of the trace whose number is known.
+pub(super) fn known(location: &'static Location<'static>, holds: bool) -> Handle {
+    context::emit(location, |context| {
+        context.literal(LiteralOf::<bool>::literal(holds))
+    })
 }
 
 /// The values of the branches that were traced.
@@ -141,6 +155,103 @@ impl If {
                 true
             }
         }
+    }
+
+    /// Whether to trace the right side of `&&` or `||` now: the first branch where it is asked for if the left one holds,
+    /// else the second one.
+    pub(super) fn enter_right(&mut self, asked_if: bool, slots: &mut [Slot<'_>]) -> bool {
+        if let Decision::Host(holds) = self.decision {
+            return holds == asked_if;
+        }
+        reject_opaque(self.location, "branch", slots);
+        self.before = Snapshot::take(slots);
+        if !asked_if {
+            self.then = self.before.clone();
+            self.enter();
+        }
+        self.enter();
+        let body = Body::begin(self.location, Side::Right, &self.before);
+        let is_traced = !body.is_left_out();
+        self.bodies[usize::from(!asked_if)] = body;
+        is_traced
+    }
+
+    /// What `&&` or `||` gives on the device. A right side without effects becomes an operand, which is computed always.
+    pub(super) fn end_right(
+        mut self,
+        asked_if: bool,
+        right: Option<Handle>,
+        slots: &mut [Slot<'_>],
+    ) -> Option<Handle> {
+        let Decision::Device(condition) = self.decision else {
+            return right;
+        };
+        let body = &self.bodies[usize::from(!asked_if)];
+        // Where parts are left out, what is left tells nothing.
+        let is_plain = match body.was_dissolved() {
+            Some(dissolved) => dissolved,
+            None => self.is_plain(slots),
+        };
+        if let Some(right) = right.filter(|_| is_plain) {
+            reject_changed(self.location, "branch", slots);
+            return self.operand(asked_if, condition, right, slots);
+        }
+        let mut decides = |parts: &mut Snapshot| parts.values.extend(right);
+        let location = self.location;
+        let mut decided = |parts: &mut Snapshot| parts.values.push(known(location, !asked_if));
+        let values: [&mut dyn FnMut(&mut Snapshot); 2] = match asked_if {
+            true => {
+                self.end_then(slots);
+                [&mut decides, &mut decided]
+            }
+            false => [&mut decided, &mut decides],
+        };
+        self.end(condition, slots, values).first().copied()
+    }
+
+    /// Whether the branch that was traced last changes nothing and has no effect, nor anything that may not end.
+    fn is_plain(&self, slots: &mut [Slot<'_>]) -> bool {
+        let after = Snapshot::take(slots);
+        let same = after.values.iter().zip(&self.before.values);
+        let unchanged = after.values.len() == self.before.values.len()
+            && same.into_iter().all(|(a, b)| a.is(*b));
+        let pure = context::with(self.location, |context| {
+            let (func, mut pure) = (context.builder.func(), true);
+            let region = *self.regions.last()?;
+            func.walk(region, &mut |inst| {
+                let op = func.op(inst);
+                pure &= op.is(Trait::pure) || matches!(op, Op::If(_) | Op::Yield(_));
+            });
+            Some(pure)
+        });
+        unchanged && pure.flatten().unwrap_or(false)
+    }
+
+    /// Moves the branch that was traced last to where the `if` stands.
+    fn operand(
+        &mut self,
+        asked_if: bool,
+        left: Handle,
+        right: Handle,
+        slots: &mut [Slot<'_>],
+    ) -> Option<Handle> {
+        let body = &self.bodies[usize::from(!asked_if)];
+        body.end(self.location, &self.before, slots);
+        body.dissolve(self.location);
+        context::with(self.location, |context| {
+            let (outer, region) = (self.outer?, *self.regions.last()?);
+            let func = context.builder.func_mut();
+            let insts = std::mem::take(&mut func.region_mut(region).insts);
+            func.region_mut(outer).insts.extend(insts);
+            context.builder.enter(outer);
+            let op = match asked_if {
+                true => BinaryOp::And,
+                false => BinaryOp::Or,
+            };
+            let [left, right] = [left, right].map(|it| context.value(it));
+            let both = context.builder.binary(op, left, right);
+            Some(context.handle(both))
+        })?
     }
 
     fn end_then(&mut self, slots: &mut [Slot<'_>]) {

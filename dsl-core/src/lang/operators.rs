@@ -9,7 +9,7 @@ use super::tile::{DeviceValue, Scalar, Tile, map};
 use crate::ir::{BinaryOp, CompareOp, DType, UnaryOp, Value};
 use crate::semantics::derived::remainders;
 
-pub use super::logic::Logic;
+pub use super::logic::{Circuit, Logic};
 pub use super::overflow::Checks;
 
 /// Values that an elementwise operation combines.

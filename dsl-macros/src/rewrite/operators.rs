@@ -7,7 +7,7 @@ use syn::visit_mut::VisitMut;
 use syn::{BinOp, Expr, ExprBinary, Lit, UnOp, parse_quote_spanned};
 
 use super::Rewriter;
-use crate::names::is_compound;
+use crate::names::{Mentions, is_compound};
 
 impl Rewriter<'_> {
     /// Rewrites an operator of two operands where Rust cannot overload it.
@@ -15,6 +15,10 @@ impl Rewriter<'_> {
         let Expr::Binary(binary) = expression else {
             return;
         };
+        if let BinOp::And(_) | BinOp::Or(_) = binary.op {
+            *expression = self.logic(binary);
+            return;
+        }
         self.visit_expr_mut(&mut binary.left);
         self.visit_expr_mut(&mut binary.right);
         if is_literal(&binary.left) && is_literal(&binary.right) {
@@ -23,8 +27,6 @@ impl Rewriter<'_> {
         let span = binary.op.span();
         if let Some((comparison, mirrored)) = comparison(&binary.op) {
             *expression = compare(binary, span, comparison, mirrored);
-        } else if let BinOp::And(_) | BinOp::Or(_) = binary.op {
-            *expression = logic(binary, span);
         } else if is_integer_literal(&binary.left) && !is_compound(&binary.op) {
             let literal = &binary.left;
             let left_span = literal.span();
@@ -35,6 +37,34 @@ impl Rewriter<'_> {
         if self.checks_overflow {
             check_overflow(expression);
         }
+    }
+}
+
+impl Rewriter<'_> {
+    /// `&&` and `||`: the right side is traced as a branch, which changes what it changes only when it decides.
+    fn logic(&mut self, binary: &mut ExprBinary) -> Expr {
+        let span = binary.op.span();
+        let mut mentioned = Mentions::default();
+        mentioned.add_changed(&binary.right);
+        let slots = self.slots(mentioned, span);
+        self.visit_expr_mut(&mut binary.left);
+        self.visit_expr_mut(&mut binary.right);
+        let (left, right) = (&binary.left, &binary.right);
+        let method = match binary.op {
+            BinOp::And(_) => syn::Ident::new("and", span),
+            _ => syn::Ident::new("or", span),
+        };
+        let (imports, save, list) = (&slots.imports, &slots.save, &slots.list);
+        Expr::Verbatim(quote_spanned! {span=> {
+            #imports
+            let (mut __circuit, mut __right) =
+                ::exactile::__private::operators::Circuit::#method(#left);
+            #save
+            if ::exactile::__private::operators::Circuit::enter(&mut __circuit, #list) {
+                __right = ::core::option::Option::Some(#right);
+            }
+            ::exactile::__private::operators::Circuit::end(__circuit, __right, #list)
+        }})
     }
 }
 
@@ -91,18 +121,6 @@ fn compare(binary: &ExprBinary, span: Span, direct: &str, mirrored: &str) -> Exp
         )
     };
     Expr::Verbatim(call)
-}
-
-/// The right operand becomes a closure: host values decide it lazily.
-fn logic(binary: &ExprBinary, span: Span) -> Expr {
-    let (left, right) = (&binary.left, &binary.right);
-    let method = match binary.op {
-        BinOp::And(_) => syn::Ident::new("and", span),
-        _ => syn::Ident::new("or", span),
-    };
-    Expr::Verbatim(quote_spanned! {span=>
-        ::exactile::__private::operators::Logic::#method(#left, || #right)
-    })
 }
 
 /// A number without a type of its own, or arithmetic of such numbers.
