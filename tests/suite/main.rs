@@ -27,6 +27,7 @@ mod determinism;
 #[cfg(all(feature = "nvptx", target_os = "linux"))]
 mod driver;
 mod each;
+mod edges;
 #[cfg(feature = "nvptx")]
 mod examples;
 mod exits;

@@ -15,7 +15,8 @@ use super::element::{HostNumber, Int, LiteralOf};
 use super::exit::is_left;
 use super::math::minimum;
 use super::tile::{DeviceValue, ONE_OF, Scalar, Tile};
-use crate::ir::{BinaryOp, DType, UnaryOp, Value};
+use crate::builder::Builder;
+use crate::ir::{BinaryOp, CompareOp, DType, UnaryOp, Value};
 
 /// A scalar, a tile of rank 0 or a host integer as an index.
 #[diagnostic::on_unimplemented(
@@ -25,12 +26,44 @@ use crate::ir::{BinaryOp, DType, UnaryOp, Value};
 pub trait IntoIndex {
     /// The index.
     fn into_index(self) -> Scalar<i64>;
+    /// The index as a bound of a loop.
+    #[doc(hidden)]
+    #[track_caller]
+    fn into_bound(self) -> Bound
+    where
+        Self: Sized;
+}
+
+/// A bound of a loop.
+#[derive(Clone, Copy)]
+#[doc(hidden)]
+pub struct Bound {
+    /// Its bits.
+    index: Scalar<i64>,
+    /// Whether they are those of a `u64`.
+    unsigned: bool,
+    /// Whether there may be no index after it.
+    may_be_last: bool,
+}
+
+impl Bound {
+    fn of<T: Int>(index: Scalar<i64>) -> Self {
+        Self {
+            index,
+            unsigned: T::DTYPE == DType::U64,
+            may_be_last: matches!(T::DTYPE, DType::I64 | DType::U64),
+        }
+    }
 }
 
 impl<T: Int> IntoIndex for Scalar<T> {
     #[track_caller]
     fn into_index(self) -> Scalar<i64> {
         self.to::<i64>()
+    }
+    #[track_caller]
+    fn into_bound(self) -> Bound {
+        Bound::of::<T>(self.into_index())
     }
 }
 
@@ -39,6 +72,10 @@ impl<T: Int> IntoIndex for Tile<T> {
     fn into_index(self) -> Scalar<i64> {
         self.single("an index or a bound of a loop", ONE_OF)
             .to::<i64>()
+    }
+    #[track_caller]
+    fn into_bound(self) -> Bound {
+        Bound::of::<T>(self.into_index())
     }
 }
 
@@ -49,6 +86,19 @@ impl<L: HostNumber + LiteralOf<i64>> IntoIndex for L {
             context.literal(self.literal())
         }))
     }
+    #[track_caller]
+    fn into_bound(self) -> Bound {
+        let integer = self.integer().unwrap_or_default();
+        let unsigned = integer > i128::from(i64::MAX);
+        Bound {
+            index: match unsigned {
+                true => (integer as i64).into_index(),
+                false => self.into_index(),
+            },
+            unsigned,
+            may_be_last: integer >= i128::from(i64::MAX),
+        }
+    }
 }
 
 /// The indices of a loop that runs on the device.
@@ -57,8 +107,18 @@ impl<L: HostNumber + LiteralOf<i64>> IntoIndex for L {
 pub struct DeviceRange {
     pub(super) start: Scalar<i64>,
     pub(super) end: Scalar<i64>,
+    pub(super) ends: Ends,
     pub(super) step: Step,
     pub(super) stages: i64,
+}
+
+/// What the bits of the ends of a range mean.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ends {
+    /// Of the start and of the end whether they are a `u64`.
+    unsigned: [bool; 2],
+    /// Whether the end is an index too.
+    inclusive: bool,
 }
 
 /// The distance of the indices of a loop.
@@ -112,9 +172,17 @@ impl<L: HostNumber + LiteralOf<i64>> IntoStep for L {
 #[cfg_attr(not(doctest), doc = include_str!("examples/range.md"))]
 #[track_caller]
 pub fn range(start: impl IntoIndex, end: impl IntoIndex) -> DeviceRange {
+    between(start.into_bound(), end.into_bound(), false)
+}
+
+fn between(start: Bound, end: Bound, inclusive: bool) -> DeviceRange {
     DeviceRange {
-        start: start.into_index(),
-        end: end.into_index(),
+        start: start.index,
+        end: end.index,
+        ends: Ends {
+            unsigned: [start.unsigned, end.unsigned],
+            inclusive,
+        },
         step: Step::Host(1),
         stages: 1,
     }
@@ -157,7 +225,8 @@ impl DeviceRange {
     }
 }
 
-/// Loops whose step is a number of the device, and those that a statement leaves, count their trips.
+/// Loops whose step is a number of the device, whose ends a signed number may not reach, and those that a statement leaves, count
+/// their trips.
 impl DeviceRange {
     /// Has the loop count its trips.
     pub(super) fn count(&mut self, context: &mut Context) {
@@ -173,18 +242,26 @@ impl DeviceRange {
         };
     }
 
-    /// Whether it counts downwards, which no loop does by itself.
-    pub(super) fn is_downward(self) -> bool {
-        matches!(self.step, Step::Host(step) if step < 0)
+    /// Whether it counts downwards or to a number that may have none after it, which no loop does by itself.
+    pub(super) fn must_count(self) -> bool {
+        let Ends {
+            unsigned,
+            inclusive,
+        } = self.ends;
+        inclusive || unsigned != [false; 2] || matches!(self.step, Step::Host(step) if step < 0)
     }
 
     /// The number of trips: `(end - 1 - start) / step + 1` for positive steps and distances, and downwards that of
     /// the loop from the end to the start.
     pub(super) fn trips(self, context: &mut Context) -> Option<Value> {
+        let mut ends = self.ends;
         let (bounds, step) = match self.step {
             Step::Host(_) => return None,
             Step::Device(step) => ([self.start, self.end], step),
-            Step::Down(step) => ([self.end, self.start], step),
+            Step::Down(step) => {
+                ends.unsigned.reverse();
+                ([self.end, self.start], step)
+            }
         };
         let [start, end, mut step] = [bounds[0], bounds[1], step].map(|scalar| {
             let value = context.value(scalar.handle());
@@ -193,9 +270,9 @@ impl DeviceRange {
         if let Step::Down(_) = self.step {
             step = context.builder.unary(UnaryOp::Neg, step);
             // Of the least number, which has no other sign, the bits are those of its distance.
-            return Some(upward(context, [start, end], step, false));
+            return Some(upward(context, ([start, end], ends), step, false));
         }
-        Some(upward(context, [start, end], step, true))
+        Some(upward(context, ([start, end], ends), step, true))
     }
 
     /// The index of a trip, or the index that the loop itself gives.
@@ -210,12 +287,29 @@ impl DeviceRange {
 }
 
 /// The trips of a loop whose step is the bits of `step` without a sign; none where `signed` and it is not positive.
-fn upward(context: &mut Context, [start, end]: [Value; 2], step: Value, signed: bool) -> Value {
+fn upward(
+    context: &mut Context,
+    ([start, end], ends): ([Value; 2], Ends),
+    step: Value,
+    signed: bool,
+) -> Value {
     let builder = &mut context.builder;
     let (zero, one) = (builder.index(0), builder.index(1));
     // The distance may exceed the signed numbers.
     let distance = builder.sub(end, start);
-    let last = builder.sub(distance, one);
+    let mut last = match ends.inclusive {
+        true => distance,
+        false => builder.sub(distance, one),
+    };
+    if ends.unsigned == [false, true] {
+        // From below zero it may exceed the unsigned ones too.
+        let below = builder.lt(start, zero);
+        let [sum, whole] = [distance, end].map(|x| builder.bitcast(x, DType::U64));
+        let exceeds = builder.lt(sum, whole);
+        let exceeds = builder.and(below, exceeds);
+        let most = builder.index(-1);
+        last = builder.select(exceeds, most, last);
+    }
     let [last, unsigned_step] = [last, step].map(|x| builder.bitcast(x, DType::U64));
     let steps = builder.div(last, unsigned_step);
     // No loop ends that makes more trips than a signed number counts.
@@ -225,9 +319,34 @@ fn upward(context: &mut Context, [start, end]: [Value; 2], step: Value, signed: 
     let steps = builder.bitcast(steps, DType::I64);
     let trips = builder.add(steps, one);
     let forward = signed.then(|| builder.gt(step, zero));
-    let some = builder.lt(start, end);
+    let some = runs(builder, [start, end], zero, ends);
     let runs = forward.map_or(some, |forward| builder.and(forward, some));
     builder.select(runs, trips, zero)
+}
+
+/// Whether there is an index between the ends.
+fn runs(builder: &mut Builder, [start, end]: [Value; 2], zero: Value, ends: Ends) -> Value {
+    let compare = |builder: &mut Builder, [start, end]: [Value; 2]| match ends.inclusive {
+        true => builder.compare(CompareOp::Le, start, end),
+        false => builder.lt(start, end),
+    };
+    if ends.unsigned == [false; 2] {
+        return compare(builder, [start, end]);
+    }
+    let bits = [start, end].map(|x| builder.bitcast(x, DType::U64));
+    let some = compare(builder, bits);
+    match ends.unsigned {
+        [false, _] => {
+            let below = builder.lt(start, zero);
+            builder.or(below, some)
+        }
+        [true, false] => {
+            let below = builder.lt(end, zero);
+            let reached = builder.not(below);
+            builder.and(reached, some)
+        }
+        [true, true] => some,
+    }
 }
 
 /// `start..end` in the header of a `for`: made by the macros.
@@ -263,10 +382,14 @@ pub trait Bounds<R> {
     fn through(self, last: R) -> Self::Through;
 }
 
-/// The index after the last one. No loop reaches the greatest number there is.
+/// The indices `start..=last`.
 #[track_caller]
-fn after(last: impl IntoIndex) -> Scalar<i64> {
-    minimum(last.into_index(), i64::MAX - 1) + 1
+fn through(start: impl IntoIndex, last: impl IntoIndex) -> DeviceRange {
+    let mut end = last.into_bound();
+    if !end.may_be_last {
+        end.index = minimum(end.index, i64::MAX - 1) + 1;
+    }
+    between(start.into_bound(), end, end.may_be_last)
 }
 
 macro_rules! host_bounds {
@@ -296,7 +419,7 @@ macro_rules! device_bounds {
             }
             #[track_caller]
             fn through(self, last: $End<U>) -> DeviceRange {
-                range(self, after(last))
+                through(self, last)
             }
         }
     )* };
@@ -319,7 +442,7 @@ macro_rules! bounds_beside_the_host {
             }
             #[track_caller]
             fn through(self, last: L) -> DeviceRange {
-                range(self, after(last))
+                through(self, last)
             }
         }
         impl<T: Int, L: HostNumber + LiteralOf<i64>> Bounds<$Kind<T>> for L {
@@ -331,7 +454,7 @@ macro_rules! bounds_beside_the_host {
             }
             #[track_caller]
             fn through(self, last: $Kind<T>) -> DeviceRange {
-                range(self, after(last))
+                through(self, last)
             }
         }
     )* };

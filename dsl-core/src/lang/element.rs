@@ -64,7 +64,13 @@ elements! {
 }
 
 /// A number or `bool` of the host.
-pub trait HostNumber: Copy {}
+pub trait HostNumber: Copy {
+    /// The number, if it is an integer.
+    #[doc(hidden)]
+    fn integer(self) -> Option<i128> {
+        None
+    }
+}
 
 /// A host number that can stand for a `T` next to device values.
 ///
@@ -81,7 +87,11 @@ pub trait LiteralOf<T: Element>: HostNumber {
 
 macro_rules! integer_literals {
     ($($Host:ty)*) => { $(
-        impl HostNumber for $Host {}
+        impl HostNumber for $Host {
+            fn integer(self) -> Option<i128> {
+                Some(self as i128)
+            }
+        }
         impl<T: Int> LiteralOf<T> for $Host {
             fn literal(self) -> Result<Literal, String> {
                 Literal::from_integer(T::DTYPE, self as i128)

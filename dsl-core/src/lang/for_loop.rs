@@ -80,7 +80,7 @@ impl DeviceLoop {
         let before = Snapshot::take(slots);
         let counts = !before.exits.is_empty();
         let begun = context::with(self.location, |context| {
-            if counts || self.range.is_downward() {
+            if counts || self.range.must_count() {
                 self.range.count(context);
             }
             let trips = self.range.trips(context);

@@ -95,6 +95,8 @@ impl Rewriter<'_> {
 fn strip_parentheses(expression: &Expr) -> &Expr {
     match expression {
         Expr::Paren(inner) => strip_parentheses(&inner.expr),
+        // What a macro was given.
+        Expr::Group(inner) => strip_parentheses(&inner.expr),
         other => other,
     }
 }

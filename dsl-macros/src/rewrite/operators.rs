@@ -141,6 +141,7 @@ fn literal_kind(expression: &Expr, accept: &dyn Fn(&Lit) -> bool) -> bool {
     match expression {
         Expr::Lit(literal) => accept(&literal.lit),
         Expr::Paren(inner) => literal_kind(&inner.expr, accept),
+        Expr::Group(inner) => literal_kind(&inner.expr, accept),
         Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && literal_kind(&unary.expr, accept),
         Expr::Binary(binary) => {
             comparison(&binary.op).is_none()
