@@ -34,6 +34,7 @@ mod exits;
 #[cfg(target_os = "linux")]
 mod faults;
 mod filetests;
+mod finishes;
 mod first_use;
 mod foreign;
 mod functions;

@@ -206,7 +206,7 @@ impl<T: Numeric> SumAccumulator<T> {
     /// The sum of all tiles: what is left is merged, lower index on the left. +0 when there were
     /// none, and for a zero float result.
     #[track_caller]
-    pub fn finish(self) -> Tile<T> {
+    pub fn finish(&self) -> Tile<T> {
         Tile::from_handle(context::emit(Location::caller(), |context| {
             let state = context.value(self.state);
             let ty = context.ty(state);

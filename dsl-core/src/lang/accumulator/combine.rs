@@ -148,7 +148,7 @@ impl<S: Reducible, F: Fn(S::Element, S::Element) -> S::Element> Accumulator<S, F
     /// What all tiles combine to: what is left is combined, lower index on the left. Zero where there was
     /// no element.
     #[track_caller]
-    pub fn finish(self) -> S {
+    pub fn finish(&self) -> S {
         let location = Location::caller();
         let total = |accumulators, _, combine| {
             Op::Total(op::Total {

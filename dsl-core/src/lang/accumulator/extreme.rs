@@ -82,7 +82,7 @@ impl<T: Numeric> ExtremeAccumulator<T> {
     }
 
     /// The greatest or least element of all tiles.
-    pub fn finish(self) -> Tile<T> {
+    pub fn finish(&self) -> Tile<T> {
         self.value
     }
 }
