@@ -54,6 +54,7 @@ mod language;
 mod launch;
 mod launch_words;
 mod lines;
+mod literals;
 mod lookup;
 mod meeting;
 mod memory;

@@ -268,7 +268,7 @@ fn errors_come_all_at_once() {
         "+8: axis 1 is out of range for `tile<128xf32>`",
         "+9: `add`: shapes [128, 1] and [64] do not broadcast",
         "+10: `store`: shape [128] does not broadcast to [32]",
-        "+11: `300` does not fit `i8`",
+        "+11: `300` does not fit `i8`, whose numbers are -128..=127",
         "+13: the block is 64",
     ];
     assert_eq!(errors(&shapes(), SHAPES), want);

@@ -1,7 +1,7 @@
 //! The Rust types of numbers, and which host numbers may stand for them.
 
 use crate::ir::floats::{F8E4M3, F8E5M2};
-use crate::ir::{DType, Literal, Number};
+use crate::ir::{Class, DType, Literal, Number};
 
 /// A type of number that a tile can hold.
 #[diagnostic::on_unimplemented(
@@ -85,6 +85,18 @@ pub trait LiteralOf<T: Element>: HostNumber {
     fn literal(self) -> Result<Literal, String>;
 }
 
+/// The integer as a number of this type, or the numbers that there are.
+pub(super) fn fitting(dtype: DType, integer: i128) -> Result<Literal, String> {
+    Literal::from_integer(dtype, integer).ok_or_else(|| {
+        let least = match dtype.class() {
+            Class::Signed => -(1i128 << (dtype.bits() - 1)),
+            Class::Unsigned | Class::Bool | Class::Float => 0,
+        };
+        let greatest = least + (1i128 << dtype.bits()) - 1;
+        format!("`{integer}` does not fit `{dtype}`, whose numbers are {least}..={greatest}")
+    })
+}
+
 macro_rules! integer_literals {
     ($($Host:ty)*) => { $(
         impl HostNumber for $Host {
@@ -94,8 +106,7 @@ macro_rules! integer_literals {
         }
         impl<T: Int> LiteralOf<T> for $Host {
             fn literal(self) -> Result<Literal, String> {
-                Literal::from_integer(T::DTYPE, self as i128)
-                    .ok_or_else(|| format!("`{self}` does not fit `{}`", T::DTYPE))
+                fitting(T::DTYPE, self as i128)
             }
         }
     )* };

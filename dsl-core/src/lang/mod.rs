@@ -57,6 +57,7 @@ pub mod tensor;
 pub mod tile;
 mod tuples;
 mod while_loop;
+mod wide;
 
 pub use carry::Carry;
 pub use context::{Handle, is_tracing};

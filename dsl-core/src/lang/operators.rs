@@ -11,6 +11,7 @@ use crate::semantics::derived::remainders;
 
 pub use super::logic::{Circuit, Logic};
 pub use super::overflow::Checks;
+pub use super::wide::{Beside, Wide, beside, beside_place};
 
 /// Values that an elementwise operation combines.
 ///

@@ -9,6 +9,7 @@ mod loops;
 mod matches;
 mod operators;
 mod slots;
+mod wide;
 
 use syn::visit_mut::{self, VisitMut};
 use syn::{
@@ -185,6 +186,10 @@ impl VisitMut for Rewriter<'_> {
             Expr::ForLoop(looped) => *expression = self.for_loop(looped),
             Expr::Binary(_) => self.binary(expression),
             Expr::Closure(closure) => self.closure(closure),
+            Expr::Call(call) => {
+                wide::argument(call);
+                visit_mut::visit_expr_call_mut(self, call);
+            }
             Expr::Repeat(repeat) => self.visit_expr_mut(&mut repeat.expr),
             Expr::Const(_) => {}
             Expr::Match(matched) if let Some(branches) = matches::branches(matched) => {

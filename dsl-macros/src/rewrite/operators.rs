@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{BinOp, Expr, ExprBinary, Lit, UnOp, parse_quote_spanned};
 
-use super::Rewriter;
+use super::{Rewriter, wide};
 use crate::names::{Mentions, is_compound};
 
 impl Rewriter<'_> {
@@ -25,6 +25,7 @@ impl Rewriter<'_> {
             return;
         }
         let span = binary.op.span();
+        let typed = wide::operand(binary);
         if let Some((comparison, mirrored)) = comparison(&binary.op) {
             *expression = compare(binary, span, comparison, mirrored);
         } else if is_integer_literal(&binary.left) && !is_compound(&binary.op) {
@@ -36,6 +37,9 @@ impl Rewriter<'_> {
         }
         if self.checks_overflow {
             check_overflow(expression);
+        }
+        if let Some(typed) = typed {
+            *expression = parse_quote_spanned!(span=> { #typed #expression });
         }
     }
 }
