@@ -32,12 +32,22 @@ const STORED_ALIAS: &str = "a stored `&mut` alias hides changes from loops and b
 /// So many const generics a kernel may have: what was set of them is marked in one word.
 const MOST_METAS: usize = 64;
 
+/// So many parameters a kernel may have: a launch passes a tuple of them.
+const MOST_PARAMETERS: usize = 64;
+
 /// Checks the signature and body of a kernel.
 pub(crate) fn kernel(context: &Context, kernel: &Kernel) {
     let mut checker = Checker {
         context,
         metas: kernel.meta_names(),
     };
+    if let Some(parameter) = kernel.parameters.get(MOST_PARAMETERS) {
+        let count = kernel.parameters.len();
+        let message = format!(
+            "a kernel has at most {MOST_PARAMETERS} parameters, and this one has {count}: put some into an array, or into a structure that derives `KernelArguments`"
+        );
+        context.error(parameter.name.span(), message);
+    }
     for parameter in &kernel.parameters {
         checker.visit_type(&parameter.ty);
         checker.name_is_free(&parameter.name);
