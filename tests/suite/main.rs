@@ -38,6 +38,7 @@ mod finishes;
 mod first_use;
 mod foreign;
 mod functions;
+mod given;
 mod grid;
 mod held;
 #[cfg(feature = "nvptx")]

@@ -8,6 +8,7 @@ use super::context::{self, Context, Handle};
 use super::element::LiteralOf;
 use super::frame::{Snapshot, VALUE, assign, quoted, reject_changed, reject_opaque};
 use super::tile::{DeviceValue, Scalar};
+use crate::diagnostic::Diagnostic;
 use crate::ir::{BinaryOp, Op, Region, Trait, Type, Value, op};
 
 /// What decides an `if` or `while`: a host `bool` while tracing, a `Scalar<bool>` on the device.
@@ -441,10 +442,13 @@ impl Host {
             branch.end(condition, slots, [&mut |_| {}, &mut |_| {}]);
             let left_out = branch.bodies.iter().any(Body::is_left_out);
             if !left_out && branches.then != branches.otherwise {
-                context::report(
-                    branch.location,
-                    "a run-time `if` gives different host values in its branches",
-                );
+                context::with(branch.location, |context| {
+                    let message = "a run-time `if` gives different host values in its branches";
+                    let error = Diagnostic::new(context.builder.loc().clone(), message);
+                    context.builder.report(error.note(
+                        "make numbers of the device of them, as `scalar(1.0)` in both branches, or write `select(condition, 1.0, 2.0)`",
+                    ));
+                });
             }
         }
         branches.any()

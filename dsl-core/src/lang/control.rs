@@ -7,6 +7,7 @@ pub use super::branch::{Branches, Condition, If};
 pub use super::carry::{CarriedKind, Carry, HostKind, Kind, OpaqueKind, Part, Slot};
 pub use super::exit::{Exit, Forever};
 pub use super::for_loop::DeviceLoop;
+pub use super::given::Given;
 pub use super::outcome::Outcome;
 pub use super::while_loop::While;
 

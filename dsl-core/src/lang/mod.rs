@@ -26,6 +26,7 @@ pub mod floats;
 mod for_loop;
 mod frame;
 pub mod functions;
+mod given;
 pub mod grid;
 pub mod identity;
 mod in_out;

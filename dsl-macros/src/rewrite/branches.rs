@@ -1,13 +1,16 @@
 //! `if` and `else`: a host condition takes one branch, a device condition traces both.
 
+use std::cell::Cell;
+
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
-use syn::{Expr, ExprIf};
+use syn::{Expr, ExprBreak, ExprIf, Lit, parse_quote_spanned};
 
 use super::Rewriter;
-use crate::ends::{block_panics, panics};
+use super::operators::is_literal;
+use crate::ends::{Ends, block_panics, panics};
 use crate::names::Mentions;
 
 /// Lets what takes the value of a branch stand behind one that gives none.
@@ -19,10 +22,52 @@ fn dead(panics: bool) -> Option<TokenStream> {
     })
 }
 
+/// Lets literals that some ends give take the type of what the others give.
+fn type_literals(branch: &mut ExprIf) {
+    let given = Cell::new([false; 2]);
+    visit_ends(branch, &|value| {
+        let [is_literal, is_typed] = given.get();
+        let (literal, panics) = (is_given(&value), matches!(value, Expr::Macro(_)));
+        given.set([is_literal || literal, is_typed || !(literal || panics)]);
+        value
+    });
+    if given.get() == [true; 2] {
+        visit_ends(branch, &|value| {
+            let span = value.span();
+            match is_given(&value) {
+                true => {
+                    parse_quote_spanned!(span=> ::exactile::__private::control::Given::given(#value))
+                }
+                false => value,
+            }
+        });
+    }
+}
+
+fn visit_ends(branch: &mut ExprIf, value: &dyn Fn(Expr) -> Expr) {
+    let broken = |value: Expr, mut exit: ExprBreak| {
+        exit.expr = Some(Box::new(value));
+        Expr::Break(exit)
+    };
+    let ends = Ends {
+        value,
+        broken: &broken,
+    };
+    if let Some((_, otherwise)) = &mut branch.else_branch {
+        ends.of_block(&mut branch.then_branch);
+        ends.of(otherwise, false);
+    }
+}
+
+fn is_given(value: &Expr) -> bool {
+    is_literal(value) || matches!(value, Expr::Lit(literal) if matches!(literal.lit, Lit::Bool(_)))
+}
+
 impl Rewriter<'_> {
     /// Rewrites an `if` without patterns; it keeps its value.
     pub(super) fn branch(&mut self, branch: &mut ExprIf) -> Expr {
         let span = branch.if_token.span();
+        type_literals(branch);
         let mut mentioned = Mentions::default();
         mentioned.add_block(&branch.then_branch);
         if let Some((_, otherwise)) = &branch.else_branch {
