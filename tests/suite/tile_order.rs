@@ -203,6 +203,50 @@ fn chosen_rows<const BLOCK: usize>(x: Tensor<f32, 2>, flags: Ptr<i32>, out: PtrM
     store(out, all + sums.finish());
 }
 
+/// A loop that a tile ends: what it was given before is where it was.
+#[kernel(BLOCK = 64)]
+fn ends<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
+    let mut sum = sum_accumulator::<f32>([]);
+    for k in range(0, n).step(BLOCK) {
+        let at = k + arange(0, BLOCK);
+        let tile = load(x + at).mask(at < n);
+        if tile.max(0) > 100.0 {
+            return;
+        }
+        if n > 5 {
+            if tile.min(0) < -100.0 {
+                break;
+            }
+        }
+        sum.add(tile, 0);
+    }
+    store(out, sum.finish());
+}
+
+/// A tile is passed over, by a `continue` and by what branches give.
+#[kernel(BLOCK = 64)]
+fn passes_over<const BLOCK: usize>(x: Ptr<f32>, flags: Ptr<i32>, out: PtrMut<f32>, n: i32) {
+    let mut sum = sum_accumulator::<f32>([]);
+    let mut other = sum_accumulator::<f32>([]);
+    for k in range(0, n).step(BLOCK) {
+        let at = k + arange(0, BLOCK);
+        let tile = load(x + at).mask(at < n);
+        if (tile != 0.0).any(0) && load(flags) > 0 {
+            sum.add(tile, 0);
+        }
+        if tile.max(0) > 100.0 {
+            break;
+        }
+        if n > 5 {
+            if tile.min(0) < -100.0 {
+                continue;
+            }
+        }
+        other.add(tile * 2.0, 0);
+    }
+    store(out, sum.finish() + other.finish());
+}
+
 #[test]
 fn sums_in_disguise_and_chosen_tiles_are_found() {
     finds! {
@@ -215,6 +259,8 @@ fn sums_in_disguise_and_chosen_tiles_are_found() {
         chosen_numbers: [];
         chosen_tiles: ["sum.add(tile, 0);"];
         chosen_rows: [];
+        ends: [];
+        passes_over: ["sum.add(tile, 0);", "other.add(tile * 2.0, 0);"];
     }
     let told = chosen_tiles().check().expect_err("is found").to_string();
     for part in [

@@ -10,11 +10,13 @@
 //! Not found are loops that run while the kernel is traced, what goes through memory, tiles that overlap, and integers
 //! that count tiles or take floats of whole tiles.
 
+mod chosen;
 mod recurrences;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chosen::Taking;
 use recurrences::Recurrences;
 use walk::{Loop, Walk, takes};
 
@@ -40,11 +42,10 @@ pub fn find(func: &Func) -> Diagnostics {
     expand_elements(&mut func, Distribution::Distributed);
     let recurrences = Recurrences::of(&func);
     let rounding: BTreeMap<u32, usize> = cycles(&func, &recurrences);
+    let taking = Taking::new(&func);
     let loops: Vec<Inst> = (func.all_insts().into_iter())
         .filter(|&inst| is_loop(&func, inst))
-        .filter(|&inst| {
-            carries(&func, &recurrences, &rounding, inst) || has_chosen_tiles(&func, inst)
-        })
+        .filter(|&inst| carries(&func, &recurrences, &rounding, inst) || taking.is_chosen_in(inst))
         .collect();
     if loops.is_empty() {
         return diagnostics;
@@ -69,10 +70,10 @@ pub fn find(func: &Func) -> Diagnostics {
             if let Some(diagnostic) = breaks.at(inst).filter(|_| found.insert(inst)) {
                 diagnostics.push(diagnostic);
             }
-            for chosen in breaks.chosen(inst) {
-                if found.insert(chosen) {
-                    diagnostics.push(breaks.told(chosen, CHOSEN, EACH));
-                }
+        }
+        for chosen in taking.chosen(&of, &breaks.facts) {
+            if found.insert(chosen) {
+                diagnostics.push(breaks.told(chosen, CHOSEN, EACH));
             }
         }
     }
@@ -107,33 +108,6 @@ fn cycles(func: &Func, recurrences: &Recurrences) -> BTreeMap<u32, usize> {
         }
     }
     cycles
-}
-
-/// The accumulators in a region, with what is in it, that take a tile by a combine that rounds.
-fn taking(func: &Func, region: Region) -> Vec<Inst> {
-    let mut found = Vec::new();
-    func.walk(region, &mut |inst| {
-        if let Op::Accumulate(op) = func.op(inst)
-            && has_rounding(func, op.combine)
-        {
-            found.push(inst);
-        }
-    });
-    found
-}
-
-/// Whether in a loop a branch gives a tile to an accumulator that rounds.
-fn has_chosen_tiles(func: &Func, of: Inst) -> bool {
-    let mut found = false;
-    for region in func.op(of).regions() {
-        func.walk(region, &mut |inst| {
-            if let Op::If(op) = func.op(inst) {
-                let branches = [op.on_true, op.on_false];
-                found |= branches.iter().any(|&it| !taking(func, it).is_empty());
-            }
-        });
-    }
-    found
 }
 
 fn has_rounding(func: &Func, region: Region) -> bool {
@@ -222,24 +196,6 @@ impl Breaks<'_> {
         Diagnostic::new(loc, message).note(instead).note(
             "a kernel that means one result for each tile size says `#[kernel(order = \"tile\")]`",
         )
-    }
-
-    /// The accumulators of the loop that take a tile where a branch is taken, by what a tile has as a whole.
-    fn chosen(&self, inst: Inst) -> Vec<Inst> {
-        let Op::If(op) = self.func.op(inst) else {
-            return Vec::new();
-        };
-        if !self.of.is_inside(op.condition) || !self.facts[op.condition].together {
-            return Vec::new();
-        }
-        let mut chosen = taking(self.func, op.on_true);
-        chosen.extend(taking(self.func, op.on_false));
-        let is_carried = |inst: &Inst| {
-            let mut results = self.func.inst(*inst).results.iter();
-            results.any(|&it| self.of.closes(it))
-        };
-        chosen.retain(is_carried);
-        chosen
     }
 
     /// An op that rounds, of what the loop carries and of what a tile has, taken together.

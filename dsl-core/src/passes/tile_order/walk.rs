@@ -62,6 +62,7 @@ impl Walk {
 /// One loop of a function, with what is known of the rest.
 pub(super) struct Loop<'a> {
     func: &'a Func,
+    inst: Inst,
     indices: &'a Indices,
     recurrences: &'a Recurrences,
     /// Extents of the grid, which deal tiles to programs.
@@ -83,6 +84,7 @@ impl<'a> Loop<'a> {
     ) -> Self {
         let mut of = Self {
             func,
+            inst,
             indices,
             recurrences,
             programs,
@@ -112,6 +114,10 @@ impl<'a> Loop<'a> {
         for &parameter in &self.func.region(region).parameters {
             self.inside[parameter] = true;
         }
+    }
+
+    pub(super) fn inst(&self) -> Inst {
+        self.inst
     }
 
     pub(super) fn is_inside(&self, value: Value) -> bool {
