@@ -153,9 +153,9 @@ impl<'a> Place<'a> {
     }
 
     /// Keeps a launch of it for those that are like it.
-    pub(crate) fn keep(&self, make: impl FnOnce() -> Option<Warm>) {
+    pub(crate) fn keep(&self, launch: &Launch<'_>, make: impl FnOnce() -> Option<Warm>) {
         let key = &self.request.key;
-        self.device.cache().keep(key, &self.slot, make);
+        self.device.cache().keep(key, &self.slot, launch, make);
     }
 
     /// For who keeps it.

@@ -226,6 +226,7 @@ impl Cache {
         &self,
         key: &LaunchKey,
         place: &Arc<Slot<Prepared>>,
+        launch: &Launch<'_>,
         make: impl FnOnce() -> Option<Warm>,
     ) {
         let mut tables = self.tables();
@@ -233,7 +234,11 @@ impl Cache {
         if let Identity::Function { kernel, .. } = &key.kernel
             && launched.is_some_and(|it| Arc::ptr_eq(&it.prepared, place))
         {
-            tables.warm.entry(kernel.clone()).or_default().keep(make);
+            tables
+                .warm
+                .entry(kernel.clone())
+                .or_default()
+                .keep(launch, make);
         }
     }
 

@@ -211,7 +211,7 @@ impl<P> Kernel<P> {
             let warm = || Warm::of(asked, choices, launch, code, counts);
             match &self.ready {
                 Some(ready) => ready.keep(warm),
-                None => place.keep(warm),
+                None => place.keep(launch, warm),
             }
         }
         Ok(failure)

@@ -1,11 +1,13 @@
 //! Launches on a GPU that are like one before them in all that was found out for it: which code it runs, that its arguments
 //! fit, and that no access misses. One pass compares them with it and fills the words that the driver takes.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use exactile_core::ir::{Access, DType, Grid, Literal};
 use exactile_core::launch::{Launch, Numbers, Passed};
 use exactile_core::target::{Bounds, Determinism};
+use rustc_hash::FxHasher;
 
 use crate::arguments::BoundArguments;
 use crate::bound::{Bound, Choices};
@@ -16,9 +18,6 @@ use crate::part::{Part, PartMut};
 
 /// So many launches of a kernel are kept.
 const MOST: usize = 8;
-
-/// Where they are, one of so many others takes the place of one: to keep each would cost more than it saves.
-const ONE_OF: usize = 16;
 
 /// What a kernel is asked for, beside its arguments.
 #[derive(Clone, Copy, PartialEq)]
@@ -222,8 +221,12 @@ impl Warm {
         {
             return false;
         }
-        let pairs = self.arguments.iter().zip(list);
-        for ((like, argument), place) in pairs.zip(words.iter_mut()) {
+        let Some(places) = words.get_mut(..list.len()) else {
+            return false;
+        };
+        let pairs = self.arguments.iter().zip(list).zip(places);
+        // Numbers that tell launches apart mostly come last.
+        for ((like, argument), place) in pairs.rev() {
             match like.word(argument, handed.gpu) {
                 Some(word) => *place = word,
                 None => return false,
@@ -249,8 +252,10 @@ impl Warm {
 #[derive(Default)]
 pub(crate) struct Warms {
     list: Vec<Arc<Warm>>,
-    /// How many came when there was no room.
-    others: usize,
+    /// Sums of the last launches that were not kept.
+    passed_by: [u64; MOST],
+    /// How many were not kept, and how many took the place of another one.
+    turns: [usize; 2],
 }
 
 impl Warms {
@@ -265,19 +270,38 @@ impl Warms {
         list.find(|it| it.is_like(asked, handed, words)).cloned()
     }
 
-    /// Keeps what `make` makes, if it is to be kept.
-    pub(crate) fn keep(&mut self, make: impl FnOnce() -> Option<Warm>) {
-        if self.list.len() < MOST {
-            self.list.extend(make().map(Arc::new));
-            return;
-        }
-        self.others += 1;
-        if self.others.is_multiple_of(ONE_OF)
-            && let Some(warm) = make()
-        {
-            self.list[self.others / ONE_OF % MOST] = Arc::new(warm);
+    /// Keeps what `make` makes of a launch. Where there is no more room, only of one that came not long ago too: to keep
+    /// launches that never come again would cost more than it saves.
+    pub(crate) fn keep(&mut self, launch: &Launch<'_>, make: impl FnOnce() -> Option<Warm>) {
+        let [others, replaced] = &mut self.turns;
+        let is_full = self.list.len() == MOST;
+        let sum = is_full.then(|| sum_of(launch));
+        if let Some(sum) = sum.filter(|it| !self.passed_by.contains(it)) {
+            self.passed_by[*others % MOST] = sum;
+            *others += 1;
+        } else if let Some(warm) = make() {
+            if is_full {
+                self.list[*replaced % MOST] = Arc::new(warm);
+                *replaced += 1;
+            } else {
+                self.list.push(Arc::new(warm));
+            }
         }
     }
+}
+
+/// Mostly the same for two launches only if they are alike.
+fn sum_of(launch: &Launch<'_>) -> u64 {
+    let mut hasher = FxHasher::default();
+    launch.grid.hash(&mut hasher);
+    for argument in launch.arguments {
+        hasher.write_u64(match *argument {
+            Passed::Memory { bytes, .. } => bytes,
+            Passed::Scalar(literal) if literal.dtype.is_float() => 0,
+            Passed::Scalar(literal) => literal.bits,
+        });
+    }
+    hasher.finish()
 }
 
 #[cfg(all(test, feature = "cuda"))]

@@ -52,13 +52,14 @@ impl Placed {
     ) -> Option<Self> {
         let is_shared = |input: &Input| matches!(input, Input::Length(..) | Input::Grid(_));
         let mut divisors = ptx.parameters.iter().map(|(it, _)| it.divisor.max(1));
-        let all_are = divisors.all(|it| it.is_power_of_two() && u64::from(it) <= ALIKE)
+        let arguments = launch.arguments.len();
+        let all_are = arguments + ptx.hidden.len() <= FEW
+            && divisors.all(|it| it.is_power_of_two() && u64::from(it) <= ALIKE)
             && ptx.hidden.iter().all(is_shared)
             && ptx.maps.is_empty();
         let mut words = Words::new();
         let placed = all_are.then(|| marshal(ptx, signature, launch, multiprocessors, &mut words));
-        let placed = placed?.ok().filter(|_| words.len() <= FEW)?;
-        let arguments = launch.arguments.len();
+        let placed = placed?.ok()?;
         Some(Self {
             grid: placed.grid,
             programs: placed.programs,

@@ -3,6 +3,7 @@
 
 use exactile::prelude::*;
 use exactile::{Kernel, Result};
+use exactile_core::random::Random;
 
 use super::{calls_of, words_of};
 
@@ -89,6 +90,18 @@ impl Arrays {
         kernel.launch(&self.device, grid, arguments)
     }
 
+    /// A launch, and the same while a hook has all be done.
+    fn tell(&mut self, kernel: &Kernel<Moves>, passes: Passes) -> Result<()> {
+        println!("begin");
+        self.launch(kernel, passes)?;
+        println!("end");
+        let _hook = self.device.on_launch(|_, _| ());
+        println!("begin");
+        self.launch(kernel, passes)?;
+        println!("end");
+        Ok(())
+    }
+
     /// After it the first launch is proved, and others are like it.
     fn begin(&mut self, kernel: &Kernel<Moves>) -> Result<()> {
         self.device.synchronize()?;
@@ -139,14 +152,19 @@ pub(super) fn words() -> Result<()> {
                 arrays.launch(kernel, passes)?;
                 arrays.device.synchronize()?;
             }
-            println!("begin");
-            arrays.launch(kernel, passes)?;
-            println!("end");
-            let hook = arrays.device.on_launch(|_, _| ());
-            println!("begin");
-            arrays.launch(kernel, passes)?;
-            println!("end");
-            drop(hook);
+            arrays.tell(kernel, passes)?;
+        }
+        // More than are kept.
+        let mut random = Random::stream(5, 0);
+        for _ in 0..200 {
+            let passes = Passes {
+                n: 8 * (1 + random.below(12) as i32),
+                factor: random.below(100) as f32,
+                start: 64 * random.below(3),
+                ..FIRST
+            };
+            arrays.tell(kernel, passes)?;
+            arrays.device.synchronize()?;
         }
     }
     Ok(())
@@ -181,6 +199,5 @@ fn launches_that_are_alike_have_their_own_words() {
     }
     different.sort();
     different.dedup();
-    // Lengths and grids are in no word.
-    assert_eq!(different.len(), others().len() - 3, "{different:?}");
+    assert!(different.len() > 150, "{different:?}");
 }
