@@ -40,6 +40,8 @@ pub(crate) struct Warm {
     asked: Asked,
     choices: Choices,
     arguments: Box<[Like]>,
+    /// The last number that is the same: where launches differ in one, it mostly is that.
+    last_number: Option<(usize, u64)>,
     apart: Box<[Apart]>,
     /// Whether it follows from a proof that no access misses.
     is_proved: bool,
@@ -93,6 +95,14 @@ impl Like {
                     false => u64::MAX,
                 },
             },
+        }
+    }
+
+    /// The bits of a number that is the same.
+    fn number(&self) -> Option<u64> {
+        match *self {
+            Self::Number { bits, counts, .. } => (counts != 0).then_some(bits),
+            Self::Memory { .. } => None,
         }
     }
 
@@ -187,12 +197,15 @@ impl Warm {
         let placed = gpu_code.placed(launch)?;
         let numbers = counts.unwrap_or_default();
         let arguments = launch.arguments.iter().enumerate();
+        let arguments: Box<[Like]> = arguments
+            .map(|(index, &argument)| Like::of(argument, numbers.has(index)))
+            .collect();
+        let mut from_last = arguments.iter().enumerate().rev();
         Some(Self {
             asked,
             choices: choices.clone(),
-            arguments: arguments
-                .map(|(index, &argument)| Like::of(argument, numbers.has(index)))
-                .collect(),
+            last_number: from_last.find_map(|(index, like)| Some((index, like.number()?))),
+            arguments,
             apart: Apart::of(launch.arguments),
             is_proved: counts.is_some(),
             code: code.clone(),
@@ -217,16 +230,15 @@ impl Warm {
         if self.asked != asked
             || self.is_proved && !handed.trusts_proofs
             || self.arguments.len() != list.len()
+            || self.last_number.is_some_and(|(index, bits)| {
+                matches!(list.get(index), Some(Bound::Scalar(found)) if found.bits != bits)
+            })
             || self.choices != *choices
         {
             return false;
         }
-        let Some(places) = words.get_mut(..list.len()) else {
-            return false;
-        };
-        let pairs = self.arguments.iter().zip(list).zip(places);
-        // Numbers that tell launches apart mostly come last.
-        for ((like, argument), place) in pairs.rev() {
+        let pairs = self.arguments.iter().zip(list);
+        for ((like, argument), place) in pairs.zip(words.iter_mut()) {
             match like.word(argument, handed.gpu) {
                 Some(word) => *place = word,
                 None => return false,
