@@ -68,6 +68,8 @@ pub(crate) enum Binding {
     Fixed,
     /// A `mut` binding.
     Mutable,
+    /// A `mut` binding that begins with a literal without a type of its own stated.
+    Number,
     /// A `&mut` parameter: what it points to can change.
     Reference,
 }

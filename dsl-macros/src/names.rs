@@ -59,6 +59,12 @@ impl Scopes {
         }
     }
 
+    /// Whether a name in scope is a `mut` binding that begins with a literal.
+    pub(crate) fn is_number(&self, name: &Ident) -> bool {
+        let last = self.names.iter().rfind(|(own, _)| own == name);
+        last.is_some_and(|(_, binding)| *binding == Binding::Number)
+    }
+
     /// The names that can change and that the code mentions, each once, in order of declaration.
     /// A name assigned through, as in `*name = ..`, is a reference whatever its pattern was.
     pub(crate) fn changeable(&self, code: &Mentions) -> Vec<(Ident, Binding)> {

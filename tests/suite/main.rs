@@ -86,6 +86,7 @@ mod ranks;
 mod reentry;
 mod refusals;
 mod refused_launches;
+mod remedies;
 mod rounded;
 mod runtime;
 mod rustdoc;

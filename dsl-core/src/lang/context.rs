@@ -13,6 +13,7 @@ use super::bodies::{Bodies, Recording};
 use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::Entity;
+use crate::ir::infer::infer;
 use crate::ir::{Access, DType, Func, Literal, Op, Shape, Stage, Type, Value, op};
 
 thread_local! {
@@ -233,9 +234,26 @@ impl Context {
 
     /// The shape with these extents, or an error that says where it is used.
     pub(crate) fn shape(&mut self, what: &str, extents: &[usize]) -> Option<Shape> {
-        Shape::new(extents)
-            .map_err(|reason| self.builder.error(format!("`{what}`: {reason}")))
+        let shape = Shape::new(extents);
+        shape
+            .map_err(|reason| {
+                let message = format!("`{what}`: {reason}");
+                let mut error = Diagnostic::new(self.builder.loc().clone(), message);
+                error.notes.extend(extents.iter().find_map(|&it| whole(it)));
+                self.builder.report(error);
+            })
             .ok()
+    }
+
+    /// The one result of an op, or an error with what to do.
+    pub(super) fn advised(&mut self, op: Op, advice: impl FnOnce() -> Option<String>) -> Value {
+        if let Err(message) = infer(self.builder.func(), &op, &[]) {
+            let mut error = Diagnostic::new(self.builder.loc().clone(), message);
+            error.notes.extend(advice());
+            self.builder.report(error);
+            return self.builder.poison();
+        }
+        self.builder.value(op)
     }
 
     /// A scalar literal, or an error.
@@ -304,11 +322,31 @@ impl Context {
                 let mut diagnostic = Diagnostic::new(self.builder.loc().clone(), message);
                 let remedy = other.err().filter(|_| found.rank() <= shape.rank());
                 diagnostic.notes.extend(remedy);
+                if shape.is_scalar() && matches!(what, "store" | "mask" | "other") {
+                    let extents = found.dims();
+                    let offsets = match extents[..] {
+                        [extent] => format!("arange(0, {extent})"),
+                        _ => format!("offsets of shape {found}"),
+                    };
+                    diagnostic.notes.push(format!(
+                        "the pointer names one place: add the offsets of the others to it, as in `out + {offsets}`"
+                    ));
+                }
                 self.builder.report(diagnostic);
                 self.builder.poison()
             }
         }
     }
+}
+
+/// What to do about an extent that is no power of two.
+pub(super) fn whole(extent: usize) -> Option<String> {
+    let whole = extent.checked_next_power_of_two()?;
+    (whole != extent && extent > 0).then(|| {
+        format!(
+            "take {whole}, the next power of two, and a mask that leaves out the rest: `at < {extent}` of `let at = arange(0, {whole})`"
+        )
+    })
 }
 
 /// The shape that both broadcast to, or why there is none. A scalar fits every shape; else ranks

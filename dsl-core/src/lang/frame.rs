@@ -126,9 +126,14 @@ impl Snapshot {
                 .or_else(|| before.names.last().copied())
                 .or_else(|| self.names.last().copied())
                 .unwrap_or_default();
-            context.builder.error(format!(
+            let message = format!(
                 "{name} holds another number of values {what}",
                 name = quoted(name)
+            );
+            let error = Diagnostic::new(context.builder.loc().clone(), message);
+            context.builder.report(error.note(
+                "the device has no lists that grow: make it as long as it will be before, and set its elements by numbers of the host, \
+                 or loop over numbers of the host, as in `for i in 0..4`",
             ));
         }
         same
@@ -150,13 +155,18 @@ pub(super) fn reject_opaque(location: &'static Location<'static>, what: &str, sl
         if let Slot::Opaque { name, type_name } = slot {
             context::with(location, |context| {
                 let loc = context.builder.loc().clone();
-                context.builder.report(
-                    Diagnostic::new(
-                        loc,
-                        format!("`{name}` of type `{type_name}` cannot be carried through a run-time {what}"),
-                    )
-                    .note("bind it without `mut`, or derive `Carry` for it if it holds handles"),
+                let message = format!(
+                    "`{name}` of type `{type_name}` cannot be carried through a run-time {what}"
                 );
+                let advice = match type_name.contains("{{closure}}") {
+                    true => {
+                        "a closure hides what it changes: hand that to a `#[device]` function as `&mut`, or write the code where it is called"
+                    }
+                    false => "bind it without `mut`, or derive `Carry` for it if it holds handles",
+                };
+                context
+                    .builder
+                    .report(Diagnostic::new(loc, message).note(advice));
             });
         }
     }

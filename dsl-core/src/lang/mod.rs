@@ -28,6 +28,7 @@ mod frame;
 pub mod functions;
 mod given;
 pub mod grid;
+pub mod hints;
 pub mod identity;
 mod in_out;
 pub mod inline_ptx;
@@ -80,7 +81,7 @@ pub use tile::{
 pub mod generated {
     pub use super::kernel::{KernelHeader, KernelSource, LoopOrder};
     pub use super::parameter::{KernelArguments, KernelParameter};
-    pub use super::{Scalar, control, operators};
+    pub use super::{Scalar, control, hints, operators};
 }
 
 /// What a kernel's body names.

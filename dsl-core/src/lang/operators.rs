@@ -23,6 +23,7 @@ pub use super::wide::{Beside, Wide, beside, beside_place};
     label = "`{Self}` and `{R}` here",
     note = "both sides need the same element type: convert with `.to::<T>()`",
     note = "next to floats write `2.0` instead of `2`, and `N as f64` for a `usize`",
+    note = "`&` and `|` go before comparisons: write `(a < b) & c`",
     note = "two numbers of the host are `f32`, or integers of one type of 8 to 64 bits: of others one becomes a device \
             value, such as `scalar::<f64>(1.0)`"
 )]

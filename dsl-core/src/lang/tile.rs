@@ -110,6 +110,8 @@ pub(crate) fn map<A: DeviceValue, B: DeviceValue>(
     }))
 }
 
+const PARTS: &str = "a slice is a power of two of elements, begins at a multiple of their number and ends within the axis";
+
 impl<T: Element> Tile<T> {
     /// Inserts an axis of extent 1: `[n]` becomes `[1, n]` for axis 0 and `[n, 1]` for axis 1. An array inserts several, each
     /// at its place in the result: `[n]` becomes `[1, n, 1]` for axes `[0, 2]`.
@@ -210,7 +212,7 @@ impl<T: Element> Tile<T> {
                 start,
                 count,
             };
-            context.builder.value(Op::Slice(op))
+            context.advised(Op::Slice(op), || Some(PARTS.to_string()))
         })
     }
 
@@ -396,7 +398,9 @@ pub fn arange(start: usize, end: usize) -> Tile<i64> {
     Tile::from_handle(context::emit(Location::caller(), |context| {
         let bound = |bound: usize| i64::try_from(bound).unwrap_or(i64::MAX);
         let (start, end) = (bound(start), bound(end));
-        context.builder.value(Op::Arange(op::Arange { start, end }))
+        let extent = usize::try_from(end.saturating_sub(start)).unwrap_or(0);
+        let op = Op::Arange(op::Arange { start, end });
+        context.advised(op, || context::whole(extent))
     }))
 }
 

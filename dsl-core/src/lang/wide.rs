@@ -64,12 +64,13 @@ impl<V: Beside> Beside for &V {
     }
 }
 
+// A literal that does not fit the number of the host beside it does not compile.
 macro_rules! beside_the_host {
     ($($Host:ty)*) => { $(
         impl Beside for $Host {
             type Typed = Self;
             fn typed<const N: i128>() -> Self {
-                const { assert!(N as Self as i128 == N, "an integer literal does not fit the number beside it") }
+                const { assert!(N as Self as i128 == N) }
                 N as Self
             }
         }

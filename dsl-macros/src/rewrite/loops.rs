@@ -6,8 +6,8 @@ use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{Expr, ExprForLoop, ExprRange, ExprWhile, RangeLimits};
 
-use super::Rewriter;
 use super::operators::is_literal;
+use super::{Rewriter, hints};
 use crate::names::Mentions;
 
 impl Rewriter<'_> {
@@ -69,6 +69,14 @@ impl Rewriter<'_> {
     /// What a `for` runs over: `a..b` becomes a call unless both bounds are literals, which
     /// only Rust itself can give a type.
     fn iterated(&self, iterated: &Expr) -> TokenStream {
+        if let Expr::MethodCall(call) = iterated
+            && let Expr::Range(range) = strip_parentheses(&call.receiver)
+            && range.start.is_some()
+            && range.end.is_some()
+            && let Some(adapted) = hints::adapted(call, &self.iterated(&call.receiver))
+        {
+            return adapted;
+        }
         let Expr::Range(range) = strip_parentheses(iterated) else {
             return quote!(#iterated);
         };

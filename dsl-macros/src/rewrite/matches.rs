@@ -4,7 +4,9 @@
 use proc_macro2::Span;
 use quote::quote_spanned;
 use syn::spanned::Spanned;
-use syn::{Arm, Expr, ExprMatch, Ident, Lit, Pat, PatRange, RangeLimits, parse_quote_spanned};
+use syn::{
+    Arm, Expr, ExprMatch, ExprPath, Ident, Lit, Pat, PatRange, RangeLimits, parse_quote_spanned,
+};
 
 /// The branches of a `match` of which each arm but the last is of literals, or, where one of them is, of `_` with a guard, and the last one takes the rest.
 /// Any other stays the `match` of Rust, which is decided on the host.
@@ -67,6 +69,7 @@ fn condition(pattern: &Pat, value: &Ident) -> Option<Expr> {
         Pat::Lit(literal) if is_number(&literal.lit) => {
             Some(parse_quote_spanned!(span=> (#value == #literal)))
         }
+        Pat::Path(path) if is_limit(path) => Some(parse_quote_spanned!(span=> (#value == #path))),
         Pat::Range(range) => bounds(range, value),
         Pat::Paren(inner) => condition(&inner.pat, value),
         Pat::Or(several) => {
@@ -85,6 +88,7 @@ fn bounds(range: &PatRange, value: &Ident) -> Option<Expr> {
     let span = range.span();
     let literal = |bound: &Expr| match bound {
         Expr::Lit(literal) if is_number(&literal.lit) => Some(bound.clone()),
+        Expr::Path(path) if is_limit(path) => Some(bound.clone()),
         _ => None,
     };
     let start = match &range.start {
@@ -107,6 +111,18 @@ fn bounds(range: &PatRange, value: &Ident) -> Option<Expr> {
     }
 }
 
+/// Whether a path is a constant of a number type, such as `i32::MIN`.
+fn is_limit(path: &ExprPath) -> bool {
+    const TYPES: [&str; 12] = [
+        "i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize", "f32", "f64",
+    ];
+    let segments = &path.path.segments;
+    segments.len() == 2 && TYPES.iter().any(|name| segments[0].ident == name)
+}
+
 fn is_number(literal: &Lit) -> bool {
-    matches!(literal, Lit::Int(_) | Lit::Bool(_) | Lit::Byte(_))
+    matches!(
+        literal,
+        Lit::Int(_) | Lit::Float(_) | Lit::Bool(_) | Lit::Byte(_)
+    )
 }

@@ -5,6 +5,7 @@
 //! traced locations point there.
 
 mod branches;
+mod hints;
 mod loops;
 mod matches;
 mod operators;
@@ -124,7 +125,10 @@ impl<'a> Rewriter<'a> {
                 self.visit_expr_mut(&mut binding.expr);
                 self.scopes.declare_pattern(&binding.pat);
             }
-            other => self.visit_expr_mut(other),
+            other => {
+                self.visit_expr_mut(other);
+                hints::condition(other);
+            }
         }
     }
 }
@@ -149,6 +153,11 @@ impl VisitMut for Rewriter<'_> {
 
     fn visit_stmt_mut(&mut self, statement: &mut Stmt) {
         visit_mut::visit_stmt_mut(self, statement);
+        if let Stmt::Macro(called) = statement
+            && let Some(checks) = hints::printed(&called.mac)
+        {
+            *statement = parse_quote!({ #checks #called });
+        }
     }
 
     fn visit_local_mut(&mut self, local: &mut Local) {
@@ -159,6 +168,12 @@ impl VisitMut for Rewriter<'_> {
             }
         }
         self.scopes.declare_pattern(&local.pat);
+        if let (Pat::Ident(name), Some(init)) = (&local.pat, &local.init)
+            && name.mutability.is_some()
+            && operators::is_literal(&init.expr)
+        {
+            self.scopes.declare(&name.ident, Binding::Number);
+        }
     }
 
     fn visit_item_mut(&mut self, _: &mut Item) {
@@ -188,6 +203,7 @@ impl VisitMut for Rewriter<'_> {
             Expr::Closure(closure) => self.closure(closure),
             Expr::Call(call) => {
                 wide::argument(call);
+                hints::order(call);
                 visit_mut::visit_expr_call_mut(self, call);
             }
             Expr::Repeat(repeat) => self.visit_expr_mut(&mut repeat.expr),
@@ -197,8 +213,16 @@ impl VisitMut for Rewriter<'_> {
                 self.visit_expr_mut(expression);
             }
             Expr::Match(matched) => {
+                let checks = hints::matched(matched);
                 self.visit_expr_mut(&mut matched.expr);
                 matched.arms.iter_mut().for_each(|arm| self.arm(arm));
+                if let Some(checks) = checks {
+                    *expression = parse_quote!({ #checks #expression });
+                }
+            }
+            Expr::Cast(cast) => {
+                visit_mut::visit_expr_cast_mut(self, cast);
+                hints::cast(cast);
             }
             _ => visit_mut::visit_expr_mut(self, expression),
         }

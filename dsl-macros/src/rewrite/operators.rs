@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{BinOp, Expr, ExprBinary, Lit, UnOp, parse_quote_spanned};
 
-use super::{Rewriter, wide};
+use super::{Rewriter, hints, wide};
 use crate::names::{Mentions, is_compound};
 
 impl Rewriter<'_> {
@@ -25,6 +25,13 @@ impl Rewriter<'_> {
             return;
         }
         let span = binary.op.span();
+        if let Expr::Path(target) = &*binary.left
+            && let Some(name) = target.path.get_ident()
+            && is_compound(&binary.op)
+            && self.scopes.is_number(name)
+        {
+            hints::operand(&mut binary.right);
+        }
         let typed = wide::operand(binary);
         if let Some((comparison, mirrored)) = comparison(&binary.op) {
             *expression = compare(binary, span, comparison, mirrored);

@@ -61,6 +61,6 @@ fn saved(name: &Ident) -> Ident {
 fn place(name: &Ident, binding: Binding, span: Span) -> TokenStream {
     match binding {
         Binding::Reference => quote_spanned! {span=> (*#name) },
-        Binding::Mutable | Binding::Fixed => quote_spanned! {span=> #name },
+        Binding::Mutable | Binding::Number | Binding::Fixed => quote_spanned! {span=> #name },
     }
 }
