@@ -78,7 +78,9 @@ impl Scopes {
                 Binding::Fixed if code.assigned_through.contains(&text) => Binding::Reference,
                 other => *other,
             };
-            if !shadowed && binding != Binding::Fixed && code.names.contains(&text) {
+            let is_passed = binding == Binding::Reference && code.passed.contains(&text);
+            let is_mentioned = is_passed || code.names.contains(&text);
+            if !shadowed && binding != Binding::Fixed && is_mentioned {
                 found.push((name.clone(), binding));
             }
         }
@@ -114,6 +116,8 @@ impl<'ast> Visit<'ast> for BoundNames<'_> {
 pub(crate) struct Mentions {
     names: BTreeSet<String>,
     assigned_through: BTreeSet<String>,
+    /// What functions are given, which changes only what a reference leads to.
+    passed: BTreeSet<String>,
 }
 
 impl Mentions {
@@ -129,10 +133,11 @@ impl Mentions {
         AssignedThrough(&mut self.assigned_through).visit_expr(expression);
     }
 
-    /// Adds the names in `expression` of what it may change: targets, what methods and closures are called of, and what
-    /// macros mention.
+    /// Adds the names in `expression` of what it may change: targets, what methods and closures are called of, references
+    /// that they are given, and what macros mention.
     pub(crate) fn add_changed(&mut self, expression: &Expr) {
-        Changed(&mut self.names).visit_expr(expression);
+        let (names, passed) = (&mut self.names, &mut self.passed);
+        Changed { names, passed }.visit_expr(expression);
         AssignedThrough(&mut self.assigned_through).visit_expr(expression);
     }
 
@@ -175,27 +180,36 @@ impl<'ast> Visit<'ast> for Macros {
 }
 
 /// Finds the names of what an expression may change.
-struct Changed<'a>(&'a mut BTreeSet<String>);
+struct Changed<'a> {
+    names: &'a mut BTreeSet<String>,
+    passed: &'a mut BTreeSet<String>,
+}
 
 impl<'ast> Visit<'ast> for Changed<'_> {
     fn visit_expr(&mut self, expression: &'ast Expr) {
         match expression {
-            Expr::Assign(assign) => collect(assign.left.to_token_stream(), self.0),
+            Expr::Assign(assign) => collect(assign.left.to_token_stream(), self.names),
             Expr::Binary(binary) if is_compound(&binary.op) => {
-                collect(binary.left.to_token_stream(), self.0);
+                collect(binary.left.to_token_stream(), self.names);
             }
             Expr::Reference(taken) if taken.mutability.is_some() => {
-                collect(taken.expr.to_token_stream(), self.0);
+                collect(taken.expr.to_token_stream(), self.names);
             }
-            Expr::MethodCall(call) => self.0.extend(place_of(&call.receiver)),
-            Expr::Call(call) => self.0.extend(place_of(&call.func)),
+            Expr::MethodCall(call) => {
+                self.names.extend(place_of(&call.receiver));
+                self.passed.extend(call.args.iter().filter_map(place_of));
+            }
+            Expr::Call(call) => {
+                self.names.extend(place_of(&call.func));
+                self.passed.extend(call.args.iter().filter_map(place_of));
+            }
             _ => {}
         }
         visit::visit_expr(self, expression);
     }
 
     fn visit_macro(&mut self, call: &'ast Macro) {
-        collect(call.to_token_stream(), self.0);
+        collect(call.to_token_stream(), self.names);
     }
 }
 

@@ -208,6 +208,57 @@ fn the_right_side_changes_variables_as_a_branch_does() {
     }
 }
 
+/// Right sides that hand on what they were given by reference. [`hands_on_on_host`] has the same text.
+#[device]
+fn hands_on(n: Scalar<i32>, count: &mut Scalar<i32>) {
+    #[device]
+    fn ticks(count: &mut Scalar<i32>) -> Scalar<bool> {
+        *count += 1;
+        *count > 3
+    }
+    if n > 0 && ticks(count) {
+        *count += 10;
+    }
+    if n < 2 || !ticks(count) {
+        *count += 100;
+    }
+}
+
+fn hands_on_on_host(n: i32, count: &mut i32) {
+    fn ticks(count: &mut i32) -> bool {
+        *count += 1;
+        *count > 3
+    }
+    if n > 0 && ticks(count) {
+        *count += 10;
+    }
+    if n < 2 || !ticks(count) {
+        *count += 100;
+    }
+}
+
+#[kernel]
+fn counts_by_reference(out: PtrMut<i32>, n: i32, start: i32) {
+    let mut count = start;
+    hands_on(n, &mut count);
+    store(out, count);
+}
+
+#[test]
+fn the_right_side_changes_what_it_hands_on() {
+    for device in devices() {
+        for (n, start) in [(0, 0), (0, 5), (1, 0), (1, 3), (2, 0), (2, 5)] {
+            let mut out = upload(&device, &[0; 1]);
+            counts_by_reference()
+                .run(&device, 1, (&mut out, n, start))
+                .expect("runs");
+            let mut want = start;
+            hands_on_on_host(n, &mut want);
+            assert_eq!(out.to_vec().expect("reads"), [want], "{device} {n} {start}");
+        }
+    }
+}
+
 /// A right side that fails the launch, and one that is never asked for.
 #[kernel]
 fn asserts(out: PtrMut<i32>, n: i32) {
