@@ -344,6 +344,96 @@ fn the_host_does_not_see_whether_the_right_side_was_traced() {
     }
 }
 
+#[kernel]
+fn shows_beside_and(out: PtrMut<f32>, n: i32) {
+    let seen = Cell::new(0.0);
+    let both = n > 3 && {
+        seen.set(1.0);
+        n < 9
+    };
+    store(out, select(both, 1.0, 2.0) + seen.get());
+}
+
+#[kernel]
+fn shows_beside_or(out: PtrMut<f32>, n: i32) {
+    let seen = Cell::new(0.0);
+    let sees = || {
+        seen.set(1.0);
+        true
+    };
+    let any = n > 3 || sees();
+    store(out, select(any, 1.0, 2.0) + seen.get());
+}
+
+#[kernel]
+fn shows_a_guard(out: PtrMut<f32>, n: i32) {
+    let seen = Cell::new(0.0);
+    let sees = |n: Scalar<i32>| {
+        seen.set(1.0);
+        n < 9
+    };
+    match n {
+        4 if sees(n) => {
+            store(out, 1.0);
+        }
+        _ => {
+            store(out, 2.0);
+        }
+    }
+    store(out + 1, n.to::<f32>() * seen.get());
+}
+
+#[kernel]
+fn shows_within(out: PtrMut<f32>, n: i32) {
+    let seen = Cell::new(0.0);
+    let all = n > 3
+        && (n > 8 || {
+            seen.set(1.0);
+            n < 5
+        });
+    store(out, select(all, 1.0, 2.0) + seen.get());
+}
+
+/// No `Cell` outlives its right side.
+#[kernel]
+fn shows_nothing(x: Ptr<i32>, out: PtrMut<i32>, n: i32) {
+    let mut i = n;
+    while i < 20
+        && (i < 9 || {
+            let twice = Cell::new(i);
+            twice.set(twice.get() * 2);
+            twice.get() != 26 && load(x) > 0 && i != 17
+        })
+        && (if i > 3 { i % 5 } else { i }) != 4
+    {
+        i += 1;
+    }
+    store(out, i);
+}
+
+#[test]
+fn a_right_side_without_effects_keeps_no_state_of_the_host() {
+    for kernel in [
+        shows_beside_and().into_kernel(),
+        shows_beside_or().into_kernel(),
+        shows_a_guard().into_kernel(),
+        shows_within().into_kernel(),
+    ] {
+        let error = kernel.check().expect_err(kernel.name()).to_string();
+        assert!(error.contains("computes something else"), "{error}");
+    }
+    for device in devices() {
+        let x = upload(&device, &[1]);
+        for (n, want) in [(0, 4), (5, 9), (10, 13), (15, 17), (20, 20)] {
+            let mut out = upload(&device, &[0; 1]);
+            shows_nothing()
+                .run(&device, 1, (&x, &mut out, n))
+                .expect("runs");
+            assert_eq!(out.to_vec().expect("reads"), [want], "{device} {n}");
+        }
+    }
+}
+
 /// Outside of a trace nothing is on the device.
 #[test]
 fn host_conditions_stay_conditions_of_the_host() {

@@ -14,7 +14,7 @@ use super::context::{self, Context, Handle};
 use super::frame::Snapshot;
 use super::repeat::Passes;
 use crate::entity::Entity;
-use crate::ir::{Func, Region, Type, Value};
+use crate::ir::{Func, Inst, Region, Type, Value};
 
 /// From this depth on all bodies are left out at once, which bounds the number of traces.
 const MOST_DEPTH: usize = 6;
@@ -51,8 +51,17 @@ enum Plan {
         first: Rc<Recording>,
         /// The number of the body that begins next.
         next: usize,
-        regions: BTreeSet<Region>,
+        omitted: Omitted,
     },
+}
+
+/// What a trace left out.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Omitted {
+    /// Its regions.
+    pub(super) regions: BTreeSet<Region>,
+    /// Instructions of the first trace, which became part of what is around their body.
+    pub(super) dissolved: BTreeSet<Inst>,
 }
 
 /// What the first trace leaves for those after it.
@@ -77,8 +86,8 @@ struct Recorded {
     value: Moment,
     /// How many bodies had begun where it ended.
     next: usize,
-    /// Whether what it holds became part of the body around it.
-    dissolved: bool,
+    /// What it holds, where that became part of the body around it.
+    dissolved: Option<Vec<Inst>>,
 }
 
 /// Values at some place of the first trace.
@@ -112,11 +121,11 @@ impl Bodies {
         }
     }
 
-    /// The regions of what was left out.
-    pub(super) fn left_out(&self) -> BTreeSet<Region> {
-        match &self.plan {
-            Plan::LeaveOut { regions, .. } => regions.clone(),
-            Plan::Record(_) | Plan::Repeat => BTreeSet::new(),
+    /// What was left out.
+    pub(super) fn left_out(self) -> Omitted {
+        match self.plan {
+            Plan::LeaveOut { omitted, .. } => omitted,
+            Plan::Record(_) | Plan::Repeat => Omitted::default(),
         }
     }
 
@@ -142,8 +151,8 @@ impl Bodies {
 impl Recording {
     /// The traces that must be like the first one.
     pub(super) fn rounds(self: &Rc<Self>) -> Vec<Bodies> {
-        let places = self.bodies.iter().filter(|body| !body.dissolved);
-        let places = places.map(|body| (body.depth.min(MOST_DEPTH), body.side));
+        let bodies = self.bodies.iter();
+        let places = bodies.map(|body| (body.depth.min(MOST_DEPTH), body.side));
         let places: BTreeSet<(usize, Side)> = places.collect();
         let without = places.into_iter().map(|(depth, side)| {
             Bodies::new(Plan::LeaveOut {
@@ -151,7 +160,7 @@ impl Recording {
                 depth,
                 first: Rc::clone(self),
                 next: 0,
-                regions: BTreeSet::new(),
+                omitted: Omitted::default(),
             })
         });
         std::iter::once(Bodies::new(Plan::Repeat))
@@ -224,13 +233,13 @@ impl Body {
         self.was_dissolved
     }
 
-    /// Says that what it holds became part of the body around it, so that no trace leaves it out alone.
-    pub(super) fn dissolve(&self, location: &'static Location<'static>) {
+    /// Says that what it holds, `insts`, became part of the body around it.
+    pub(super) fn dissolve(&self, location: &'static Location<'static>, insts: &[Inst]) {
         context::with(location, |context| {
             if let Plan::Record(bodies) = &mut context.bodies.plan
                 && let Some(recorded) = self.number.and_then(|number| bodies.get_mut(number))
             {
-                recorded.dissolved = true;
+                recorded.dissolved = Some(insts.to_vec());
             }
         });
     }
@@ -309,7 +318,7 @@ impl Context {
                     end: Moment::default(),
                     value: Moment::default(),
                     next: bodies.len() + 1,
-                    dissolved: false,
+                    dissolved: None,
                 });
                 Body {
                     number: Some(bodies.len() - 1),
@@ -322,7 +331,7 @@ impl Context {
                 depth: at,
                 first,
                 next,
-                regions,
+                omitted,
             } => {
                 let number = *next;
                 *next += 1;
@@ -332,14 +341,17 @@ impl Context {
                     it.start == start && it.side == side && it.end.values.len() == slots
                 };
                 let recorded = first.bodies.get(number).filter(is_same);
-                let left_out = recorded.filter(|it| asked && !it.dissolved).cloned();
-                if left_out.is_some() {
-                    regions.insert(region);
+                let left_out = recorded.filter(|_| asked).cloned();
+                if let Some(recorded) = &left_out {
+                    omitted.regions.insert(region);
+                    omitted
+                        .dissolved
+                        .extend(recorded.dissolved.iter().flatten());
                 }
                 Body {
                     number: Some(number),
                     left_out,
-                    was_dissolved: recorded.map(|it| it.dissolved),
+                    was_dissolved: recorded.map(|it| it.dissolved.is_some()),
                 }
             }
         };

@@ -193,7 +193,7 @@ impl If {
             Some(dissolved) => dissolved,
             None => self.is_plain(slots),
         };
-        if let Some(right) = right.filter(|_| is_plain) {
+        if is_plain {
             reject_changed(self.location, "branch", slots);
             return self.operand(asked_if, condition, right, slots);
         }
@@ -233,26 +233,33 @@ impl If {
         &mut self,
         asked_if: bool,
         left: Handle,
-        right: Handle,
+        right: Option<Handle>,
         slots: &mut [Slot<'_>],
     ) -> Option<Handle> {
         let body = &self.bodies[usize::from(!asked_if)];
         body.end(self.location, &self.before, slots);
-        body.dissolve(self.location);
-        context::with(self.location, |context| {
+        let mut value = Snapshot::default();
+        value.values.extend(right);
+        body.value(self.location, &mut value);
+        let insts = context::with(self.location, |context| {
             let (outer, region) = (self.outer?, *self.regions.last()?);
             let func = context.builder.func_mut();
             let insts = std::mem::take(&mut func.region_mut(region).insts);
-            func.region_mut(outer).insts.extend(insts);
+            func.region_mut(outer).insts.extend(&insts);
             context.builder.enter(outer);
+            Some(insts)
+        })?;
+        body.dissolve(self.location, &insts?);
+        let &right = value.values.first()?;
+        context::with(self.location, |context| {
             let op = match asked_if {
                 true => BinaryOp::And,
                 false => BinaryOp::Or,
             };
             let [left, right] = [left, right].map(|it| context.value(it));
             let both = context.builder.binary(op, left, right);
-            Some(context.handle(both))
-        })?
+            context.handle(both)
+        })
     }
 
     fn end_then(&mut self, slots: &mut [Slot<'_>]) {

@@ -1,8 +1,9 @@
 //! Whether two traces of a kernel are alike, of which one went through the bodies of loops again, or left bodies
 //! of loops and branches out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use super::bodies::Omitted;
 use super::context::Context;
 use crate::diagnostic::{Diagnostic, Loc};
 use crate::entity::Entity;
@@ -52,8 +53,8 @@ pub(super) fn error(name: &str, loc: Loc) -> Diagnostic {
         )
 }
 
-/// The first instruction of a function that differs in another one, which has nothing in the regions `left_out`.
-pub(super) fn difference(one: &Func, other: &Func, left_out: BTreeSet<Region>) -> Option<Loc> {
+/// The first instruction of a function that differs in another one, which has nothing of what is `left_out`.
+pub(super) fn difference(one: &Func, other: &Func, left_out: Omitted) -> Option<Loc> {
     let pairs = other.arguments().iter().zip(one.arguments());
     let mut comparison = Comparison {
         one,
@@ -67,26 +68,28 @@ pub(super) fn difference(one: &Func, other: &Func, left_out: BTreeSet<Region>) -
 struct Comparison<'a> {
     one: &'a Func,
     other: &'a Func,
-    left_out: BTreeSet<Region>,
+    left_out: Omitted,
     /// The values of the first function that those of the other one are.
     known: BTreeMap<Value, Value>,
 }
 
 impl Comparison<'_> {
     fn regions(&mut self, one: Region, other: Region) -> Result<(), Loc> {
-        if self.left_out.contains(&other) {
+        if self.left_out.regions.contains(&other) {
             return Ok(());
         }
         let [one, other] = [self.one.region(one), self.other.region(other)];
         let parameters = other.parameters.iter().zip(&one.parameters);
         self.known
             .extend(parameters.map(|(&other, &one)| (other, one)));
-        for (&a, &b) in one.insts.iter().zip(&other.insts) {
+        let is_traced = |inst: &Inst| !self.left_out.dissolved.contains(inst);
+        let insts = one.insts.iter().copied();
+        let all: Vec<Inst> = insts.filter(is_traced).collect();
+        for (&a, &b) in all.iter().zip(&other.insts) {
             self.insts(a, b)?;
         }
-        let count = one.insts.len().min(other.insts.len());
-        let [missing, more] = [one, other].map(|it| it.insts.get(count));
-        match (missing, more) {
+        let count = all.len().min(other.insts.len());
+        match (all.get(count), other.insts.get(count)) {
             (Some(&inst), _) => Err(self.one.inst(inst).loc.clone()),
             (None, Some(&inst)) => Err(self.other.inst(inst).loc.clone()),
             (None, None) => Ok(()),
