@@ -69,6 +69,154 @@ fn literals_of_branches_are_numbers_of_the_device_beside_one() {
     }
 }
 
+/// Branches within branches. [`nested_on_host`] has the same text.
+#[device]
+fn nested_on_device(number: Scalar<f32>, n: Scalar<i32>, size: usize) -> [Scalar<f32>; 4] {
+    let first = if n > 5 {
+        number
+    } else if n > 4 {
+        0.5
+    } else {
+        1.5
+    };
+    let kind = match n {
+        0 => n + 9,
+        1 => 2,
+        2 | 3 => match n {
+            2 => 5,
+            _ => 6,
+        },
+        _ => 7,
+    };
+    let last = if n > 5 {
+        1.0
+    } else {
+        let half = number * 0.5;
+        if n > 2 {
+            half
+        } else if size > 5 {
+            if n > 1 { 3.0 } else { 4.0 }
+        } else {
+            5.0
+        }
+    };
+    let host = if size > 64 {
+        size
+    } else if size > 32 {
+        8
+    } else {
+        4
+    };
+    let host =
+        host + if size > 32 {
+            if size > 64 { 3 } else { 2 }
+        } else if size > 8 {
+            size
+        } else {
+            1
+        } + match size {
+            5 => size,
+            40 => 4,
+            _ => match size {
+                9 => 7,
+                _ => 6,
+            },
+        } + match size {
+            5 => 1,
+            40 => {
+                if size > 3 {
+                    2
+                } else {
+                    3
+                }
+            }
+            _ => size,
+        };
+    [first, kind.to::<f32>(), last, scalar(host as f64)]
+}
+
+fn nested_on_host(number: f32, n: i32, size: usize) -> [f32; 4] {
+    let first = if n > 5 {
+        number
+    } else if n > 4 {
+        0.5
+    } else {
+        1.5
+    };
+    let kind = match n {
+        0 => n + 9,
+        1 => 2,
+        2 | 3 => match n {
+            2 => 5,
+            _ => 6,
+        },
+        _ => 7,
+    };
+    let last = if n > 5 {
+        1.0
+    } else {
+        let half = number * 0.5;
+        if n > 2 {
+            half
+        } else if size > 5 {
+            if n > 1 { 3.0 } else { 4.0 }
+        } else {
+            5.0
+        }
+    };
+    let host = if size > 64 {
+        size
+    } else if size > 32 {
+        8
+    } else {
+        4
+    };
+    let host =
+        host + if size > 32 {
+            if size > 64 { 3 } else { 2 }
+        } else if size > 8 {
+            size
+        } else {
+            1
+        } + match size {
+            5 => size,
+            40 => 4,
+            9 => 7,
+            _ => 6,
+        } + match size {
+            5 => 1,
+            40 => 2,
+            _ => size,
+        };
+    [first, kind as f32, last, host as f32]
+}
+
+#[kernel]
+fn nested<const SIZE: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
+    let numbers = nested_on_device(load(x), n, SIZE);
+    for (i, number) in numbers.into_iter().enumerate() {
+        store(out + i, number);
+    }
+}
+
+#[test]
+fn literals_of_branches_within_branches_have_the_type_of_the_other_ends() {
+    for device in devices() {
+        let x = upload(&device, &[1.25f32]);
+        for size in [5, 9, 40, 100] {
+            for n in 0..7 {
+                let mut out = upload(&device, &[9.0f32; 4]);
+                nested()
+                    .size(size)
+                    .run(&device, 1, (&x, &mut out, n))
+                    .expect("runs");
+                let got = out.to_vec().expect("reads");
+                assert_eq!(got, nested_on_host(1.25, n, size), "{device} {n} {size}");
+            }
+        }
+    }
+}
+
 #[kernel]
 fn untyped(out: PtrMut<f32>, n: i32) {
     store(out, if n > 5 { 1.0 } else { 2.0 });

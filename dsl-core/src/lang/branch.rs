@@ -75,6 +75,11 @@ impl<V> Branches<V> {
         }
     }
 
+    /// No branch yet, of the type of others.
+    pub const fn like(_: &Self) -> Self {
+        Self::new()
+    }
+
     fn any(self) -> V {
         self.then
             .or(self.otherwise)

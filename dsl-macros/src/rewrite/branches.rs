@@ -2,11 +2,11 @@
 
 use std::cell::Cell;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
-use syn::{Expr, ExprBreak, ExprIf, Lit, parse_quote_spanned};
+use syn::{Expr, ExprBreak, ExprIf, Ident, Lit, Stmt, parse_quote_spanned};
 
 use super::Rewriter;
 use super::operators::is_literal;
@@ -22,44 +22,115 @@ fn dead(panics: bool) -> Option<TokenStream> {
     })
 }
 
+/// What the ends of a branch give.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    /// A literal.
+    literal: bool,
+    /// A literal to which a branch around gave a type.
+    given: bool,
+    /// What has a type of its own.
+    typed: bool,
+}
+
+impl Found {
+    fn of(visit: impl FnOnce(&dyn Fn(Expr) -> Expr)) -> Self {
+        let found = Cell::new(Self::default());
+        visit(&|value| {
+            let mut all = found.get();
+            match &value {
+                value if is_literal_end(value) => all.literal = true,
+                value if is_given(value) => all.given = true,
+                Expr::Macro(_) => {}
+                _ => all.typed = true,
+            }
+            found.set(all);
+            value
+        });
+        found.get()
+    }
+}
+
 /// Lets literals that some ends give take the type of what the others give.
 fn type_literals(branch: &mut ExprIf) {
-    let given = Cell::new([false; 2]);
-    visit_ends(branch, &|value| {
-        let [is_literal, is_typed] = given.get();
-        let (literal, panics) = (is_given(&value), matches!(value, Expr::Macro(_)));
-        given.set([is_literal || literal, is_typed || !(literal || panics)]);
-        value
-    });
-    if given.get() == [true; 2] {
-        visit_ends(branch, &|value| {
-            let span = value.span();
-            match is_given(&value) {
-                true => {
-                    parse_quote_spanned!(span=> ::exactile::__private::control::Given::given(#value))
-                }
-                false => value,
+    let found = Found::of(|value| visit_ends(branch, value));
+    if found.literal && found.typed {
+        give_types_in(branch);
+    }
+}
+
+/// The same where no end before says the type. An inner branch of literals alone is decided before an end behind it says
+/// one: its literals stay numbers of the host.
+fn give_types_in(branch: &mut ExprIf) {
+    let Some((_, otherwise)) = &mut branch.else_branch else {
+        return;
+    };
+    let then = &mut branch.then_branch;
+    let is_known = Found::of(|value| ends(value, |ends| ends.of_block(then))).typed;
+    if let [.., Stmt::Expr(last, None)] = then.stmts.as_mut_slice() {
+        give_types(last, false);
+    }
+    give_types(otherwise, is_known);
+}
+
+fn give_types(end: &mut Expr, is_known: bool) {
+    let is_typed = Found::of(|value| ends(value, |ends| ends.of(end, false))).typed;
+    match end {
+        Expr::If(_) if !is_typed && !is_known => {}
+        Expr::If(inner) if !is_known => give_types_in(inner),
+        Expr::Block(inner) if !is_known && inner.label.is_none() => {
+            if let [.., Stmt::Expr(last, None)] = inner.block.stmts.as_mut_slice() {
+                give_types(last, false);
             }
+        }
+        end if is_known || is_typed || is_literal_end(end) => {
+            ends(&give_type, |ends| ends.of(end, false));
+        }
+        _ => {}
+    }
+}
+
+fn give_type(value: Expr) -> Expr {
+    let span = value.span();
+    match is_literal_end(&value) {
+        true => parse_quote_spanned!(span=> ::exactile::__private::control::Given::given(#value)),
+        false => value,
+    }
+}
+
+/// Whether a branch around has given a type to it.
+fn is_given(value: &Expr) -> bool {
+    let Expr::Call(call) = value else {
+        return false;
+    };
+    let Expr::Path(function) = &*call.func else {
+        return false;
+    };
+    let segments = function.path.segments.iter().map(|it| it.ident.to_string());
+    segments.eq(["exactile", "__private", "control", "Given", "given"])
+}
+
+fn visit_ends(branch: &mut ExprIf, value: &dyn Fn(Expr) -> Expr) {
+    if let Some((_, otherwise)) = &mut branch.else_branch {
+        ends(value, |ends| {
+            ends.of_block(&mut branch.then_branch);
+            ends.of(otherwise, false)
         });
     }
 }
 
-fn visit_ends(branch: &mut ExprIf, value: &dyn Fn(Expr) -> Expr) {
+fn ends(value: &dyn Fn(Expr) -> Expr, visit: impl FnOnce(&Ends<'_>) -> bool) {
     let broken = |value: Expr, mut exit: ExprBreak| {
         exit.expr = Some(Box::new(value));
         Expr::Break(exit)
     };
-    let ends = Ends {
+    visit(&Ends {
         value,
         broken: &broken,
-    };
-    if let Some((_, otherwise)) = &mut branch.else_branch {
-        ends.of_block(&mut branch.then_branch);
-        ends.of(otherwise, false);
-    }
+    });
 }
 
-fn is_given(value: &Expr) -> bool {
+fn is_literal_end(value: &Expr) -> bool {
     is_literal(value) || matches!(value, Expr::Lit(literal) if matches!(literal.lit, Lit::Bool(_)))
 }
 
@@ -67,6 +138,12 @@ impl Rewriter<'_> {
     /// Rewrites an `if` without patterns; it keeps its value.
     pub(super) fn branch(&mut self, branch: &mut ExprIf) -> Expr {
         let span = branch.if_token.span();
+        let branches = Ident::new("__branches", Span::mixed_site().located_at(span));
+        // The branch around says which type the literals have.
+        let new_branches = match Found::of(|value| visit_ends(branch, value)).given {
+            true => quote_spanned!(span=> like(&#branches)),
+            false => quote_spanned!(span=> new()),
+        };
         type_literals(branch);
         let mut mentioned = Mentions::default();
         mentioned.add_block(&branch.then_branch);
@@ -86,14 +163,14 @@ impl Rewriter<'_> {
                     if __if.enter_otherwise(#list) {
                         #otherwise_is_dead
                         {
-                            __branches.otherwise = ::core::option::Option::Some(#otherwise);
+                            #branches.otherwise = ::core::option::Option::Some(#otherwise);
                         }
                     }
                 }
             }
             None => quote_spanned! {span=>
                 if __if.enter_nothing(#list) {
-                    __branches.otherwise = ::core::option::Option::Some(());
+                    #branches.otherwise = ::core::option::Option::Some(());
                 }
             },
         };
@@ -102,16 +179,16 @@ impl Rewriter<'_> {
             #imports
             let mut __if = ::exactile::__private::control::If::begin(#condition);
             #save
-            let mut __branches = ::exactile::__private::control::Branches::new();
+            let mut #branches = ::exactile::__private::control::Branches::#new_branches;
             if __if.enter_then(#list) {
                 #then_is_dead
                 {
-                    __branches.then = ::core::option::Option::Some(#then);
+                    #branches.then = ::core::option::Option::Some(#then);
                 }
             }
             #otherwise
-            let __kind = (&&&::exactile::__private::control::Kind::of_branches(&__branches)).kind();
-            __kind.merge(__if, __branches, #list)
+            let __kind = (&&&::exactile::__private::control::Kind::of_branches(&#branches)).kind();
+            __kind.merge(__if, #branches, #list)
         }})
     }
 }
