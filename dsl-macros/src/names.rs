@@ -36,6 +36,11 @@ impl Scopes {
         self.names.push((name.clone(), binding));
     }
 
+    /// Whether something of the body has this name.
+    pub(crate) fn declares(&self, name: &Ident) -> bool {
+        self.names.iter().any(|(declared, _)| declared == name)
+    }
+
     /// Declares the names that a pattern binds.
     pub(crate) fn declare_pattern(&mut self, pattern: &Pat) {
         BoundNames(self).visit_pat(pattern);

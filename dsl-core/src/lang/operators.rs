@@ -11,7 +11,9 @@ use crate::semantics::derived::remainders;
 
 pub use super::logic::{Circuit, Logic};
 pub use super::overflow::Checks;
-pub use super::wide::{Beside, Wide, beside, beside_place};
+pub use super::wide::{
+    Beside, HostArgument, Number, OfOne, OfTwo, Wide, WideArgument, beside, beside_place,
+};
 
 /// Values that an elementwise operation combines.
 ///
@@ -308,7 +310,7 @@ macro_rules! host_literal_arithmetic {
         }
     )* };
 }
-host_literal_arithmetic!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
+host_literal_arithmetic!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize);
 
 macro_rules! signs {
     ($($Kind:ident)*) => { $(
@@ -423,7 +425,7 @@ macro_rules! host_comparison {
     )* };
 }
 host_comparison!(
-    bool, char, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64, DType
+    bool, char, i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64, DType
 );
 
 impl<'a> Compare<&'a str> for &'a str {

@@ -202,9 +202,11 @@ impl VisitMut for Rewriter<'_> {
             Expr::Binary(_) => self.binary(expression),
             Expr::Closure(closure) => self.closure(closure),
             Expr::Call(call) => {
-                wide::argument(call);
                 hints::order(call);
                 visit_mut::visit_expr_call_mut(self, call);
+                if let Some(typed) = wide::argument(call, &self.scopes) {
+                    *expression = typed;
+                }
             }
             Expr::Repeat(repeat) => self.visit_expr_mut(&mut repeat.expr),
             Expr::Const(_) => {}
