@@ -123,13 +123,10 @@ fn nested_on_device(number: Scalar<f32>, n: Scalar<i32>, size: usize) -> [Scalar
             },
         } + match size {
             5 => 1,
-            40 => {
-                if size > 3 {
-                    2
-                } else {
-                    3
-                }
-            }
+            40 => match size {
+                3 => 1,
+                _ => 2,
+            },
             _ => size,
         };
     [first, kind.to::<f32>(), last, scalar(host as f64)]
