@@ -27,6 +27,8 @@ mod library;
 mod link;
 #[cfg(feature = "llvm")]
 mod memory;
+#[cfg(feature = "llvm")]
+mod mend;
 mod ptx;
 mod record;
 mod stored;

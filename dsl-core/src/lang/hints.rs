@@ -100,7 +100,6 @@ impl HostCondition for bool {
 )]
 pub trait HostRange: Sized {
     /// Backwards.
-    #[must_use]
     fn rev(self) -> std::iter::Rev<Self>;
     /// Each `step`-th one.
     fn step_by(self, step: usize) -> std::iter::StepBy<Self>;

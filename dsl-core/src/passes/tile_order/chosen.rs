@@ -169,29 +169,31 @@ impl<'a> Taking<'a> {
             return Vec::new();
         };
         let carried = self.func.carried(of);
-        let handed_on = |value: Value| {
+        let handed_on = |value: &Value| {
             let mut carried = carried.iter();
-            let carried = carried.find(|it| it.parameters.first() == Some(&value));
+            let carried = carried.find(|it| it.parameters.first() == Some(value));
             carried.and_then(|it| it.yielded.last().copied())
         };
-        let mut open: Vec<Value> = self
-            .func
-            .yielded(of_while.before)
-            .first()
-            .copied()
-            .into_iter()
-            .collect();
-        let mut exits = Vec::new();
-        while let Some(condition) = open.pop() {
-            let inst = self.definitions[condition];
-            if let Some(Op::Binary(op)) = inst.map(|it| self.func.op(it))
-                && op.op == BinaryOp::And
+        let test = self.func.yielded(of_while.before).first().copied();
+        let conditions = self.parts(test.into_iter().collect(), BinaryOp::And);
+        let left = conditions.into_iter().filter_map(|it| self.negated(it));
+        let left = self.parts(left.collect(), BinaryOp::Or);
+        left.iter().filter_map(handed_on).collect()
+    }
+
+    /// Values, and what an op combines to them.
+    fn parts(&self, mut values: Vec<Value>, by: BinaryOp) -> Vec<Value> {
+        let mut next = 0;
+        while let Some(&value) = values.get(next).filter(|_| next < MOST_STEPS) {
+            if let Some(inst) = self.definitions[value]
+                && let Op::Binary(op) = self.func.op(inst)
+                && op.op == by
             {
-                open.extend([op.lhs, op.rhs]);
+                values.extend([op.lhs, op.rhs]);
             }
-            exits.extend(self.negated(condition).and_then(handed_on));
+            next += 1;
         }
-        exits
+        values
     }
 
     /// Whether a value is true wherever a branch was left.
