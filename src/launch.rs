@@ -206,7 +206,7 @@ impl<P> Kernel<P> {
         // checked launch of the same IR had every access in bounds, with the same grid, lengths and those scalars that its
         // accesses follow from, which depend on nothing else; or it is handed on to the caller.
         let failure = unsafe { run(device, (stream, told), code, launch, arguments, proves) }?;
-        if Warm::can_be_of(launch, code) {
+        if only_runs(device) && Warm::can_be_of(launch, code) {
             let counts = prepared.moved_by.filter(|_| is_proved);
             let warm = || Warm::of(asked, choices, launch, code, counts);
             match &self.ready {
@@ -277,6 +277,12 @@ fn launched_in_trace(kernel: &str) -> Error {
     )
 }
 
+/// Whether a launch is neither written down nor told to anybody.
+#[inline]
+fn only_runs(device: &Device) -> bool {
+    !device.is_recording() && !capture::is_active() && device.hooks().are_none()
+}
+
 /// Puts a launch into a stream that is like one that was kept, of this kernel or of what is compiled of it; nothing where there is
 /// none, or more is to be done for a launch.
 ///
@@ -289,7 +295,7 @@ unsafe fn put_again(
     bound: &BoundArguments<'_>,
 ) -> Option<Result<()>> {
     let gpu = device.gpu()?;
-    if device.is_recording() || capture::is_active() || !device.hooks().are_none() {
+    if !only_runs(device) {
         return None;
     }
     let handed = Handed {
