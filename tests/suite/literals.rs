@@ -38,7 +38,8 @@ fn masks(x: Ptr<u32>, y: Ptr<i64>, z: Ptr<u64>, out: PtrMut<u64>) {
 fn on_host(x: u32, y: i64, z: [u64; 2]) -> [u64; 8] {
     let mut s = x;
     s &= 0xFFFF_FFF0;
-    s = 0xF000_000F ^ s;
+    let turned = 0xF000_000F ^ s;
+    s = turned;
     let kind = match s {
         0xFFFF_0000..=0xFFFF_FFFF => 1,
         _ => 0x1_0000_0000_0000,

@@ -293,8 +293,12 @@ const UNREACHED_HERE: [(&str, &str); 15] = [
     ),
 ];
 
-/// Asked of results behind the type rules, which refuse all ops that could give pending sums and do not.
-const UNREACHED: &str = "` cannot give pending sums";
+/// Asked of results behind the type rules, which refuse all ops that could give pending sums and do not; and told where a crate is
+/// built, while the tests of mistakes only check theirs.
+const UNREACHED: [&str; 2] = [
+    "` cannot give pending sums",
+    "an integer literal does not fit the number beside it",
+];
 
 fn is_rust(name: &str) -> bool {
     name.ends_with(".rs")
@@ -361,7 +365,7 @@ fn every_refusal_is_shown() {
     let mut missing = Vec::new();
     for (name, message) in ROOMS.into_iter().flat_map(messages_of) {
         let part = fixed_part(&message);
-        if part.len() > 5 && !shown.contains(&part) && part != UNREACHED {
+        if part.len() > 5 && !shown.contains(&part) && !UNREACHED.contains(&&part[..]) {
             missing.push(format!("{name}: no test shows `{message}`"));
         }
     }
