@@ -158,6 +158,11 @@ impl Cache {
         slots.iter().filter(|slot| slot.made().is_some()).count()
     }
 
+    /// How many launches are kept for others to be like.
+    pub(crate) fn kept_launches(&self) -> usize {
+        self.tables().warm.values().map(Warms::len).sum()
+    }
+
     /// What was spent so far.
     pub(crate) fn costs(&self) -> Costs {
         self.tables().costs.clone()

@@ -30,6 +30,11 @@ pub fn costs(device: &Device) -> Costs {
     device.cache().costs()
 }
 
+/// How many launches on `device` are kept, for later ones that are like them to find nothing out again.
+pub fn kept_launches(device: &Device) -> usize {
+    device.cache().kept_launches()
+}
+
 /// Drops the compiled code of `device`; what still uses it keeps it.
 pub fn forget_code(device: &Device) {
     device.cache().forget_code();

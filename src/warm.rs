@@ -271,6 +271,10 @@ pub(crate) struct Warms {
 }
 
 impl Warms {
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// One that a launch is like; then `words` are those of its arguments.
     pub(crate) fn find(
         &self,

@@ -152,7 +152,7 @@ fn streams_in_turns() -> Result<()> {
 }
 
 /// What processes do, by name.
-const WORKS: [(&str, fn() -> Result<()>); 12] = [
+const WORKS: [(&str, fn() -> Result<()>); 13] = [
     ("work", work),
     ("event fails", event_fails),
     ("checks", checks),
@@ -165,6 +165,7 @@ const WORKS: [(&str, fn() -> Result<()>); 12] = [
     ("clocks", refusals::clocks),
     ("alike, checks", alike::checks),
     ("alike, words", alike::words),
+    ("alike, keeps", alike::keeps),
 ];
 
 struct Stub(PathBuf);

@@ -69,7 +69,7 @@ fn literals_of_branches_are_numbers_of_the_device_beside_one() {
     }
 }
 
-/// Branches within branches. [`nested_on_host`] has the same text.
+/// Branches within branches. [`nested_on_host`] says the same, with fewer of them where the host decides.
 #[device]
 fn nested_on_device(number: Scalar<f32>, n: Scalar<i32>, size: usize) -> [Scalar<f32>; 4] {
     let first = if n > 5 {

@@ -1,11 +1,12 @@
 //! Launches that are like one before them are put into their stream by less work: with the same words as by all of it, and with
 //! the checks that they need.
 
+use exactile::internals::{forget_code, kept_launches};
 use exactile::prelude::*;
 use exactile::{Kernel, Result};
 use exactile_core::random::Random;
 
-use super::{calls_of, words_of};
+use super::{calls_of, outcome_of, words_of};
 
 #[kernel]
 fn moves(x: Ptr<f32>, y: PtrMut<f32>, n: i32, factor: f32, place: f32) {
@@ -168,6 +169,35 @@ pub(super) fn words() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A launch that finds one that it is like is not kept, and no more are kept than there is room for.
+pub(super) fn keeps() -> Result<()> {
+    let mut arrays = Arrays::new()?;
+    let kernel = moves().into_kernel();
+    arrays.begin(&kernel)?;
+    for factor in 0..20 {
+        let factor = factor as f32;
+        arrays.launch(&kernel, Passes { factor, ..FIRST })?;
+    }
+    assert_eq!(kept_launches(&arrays.device), 1);
+    for n in 1..40 {
+        for _ in 0..3 {
+            arrays.launch(&kernel, Passes { n, ..FIRST })?;
+            arrays.device.synchronize()?;
+        }
+    }
+    assert_eq!(kept_launches(&arrays.device), 8);
+    forget_code(&arrays.device);
+    assert_eq!(kept_launches(&arrays.device), 0);
+    Ok(())
+}
+
+#[test]
+fn launches_that_are_alike_find_the_one_that_is_kept() {
+    if let Some(outcome) = outcome_of("alike, keeps", "alike_keeps", &[]) {
+        assert_eq!(outcome, "all works");
+    }
 }
 
 #[test]

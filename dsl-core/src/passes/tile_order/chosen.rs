@@ -84,6 +84,9 @@ impl<'a> Taking<'a> {
     /// The accumulators of a loop that take a tile or do not by what a tile has as a whole, and go on after one that they did
     /// not take.
     pub(super) fn chosen(&self, of: &Loop<'_>, facts: &Facts<Walk>) -> Vec<Inst> {
+        if !self.is_chosen_in(of.inst()) {
+            return Vec::new();
+        }
         let exits = self.exits(of.inst());
         let is_chosen = |(branch, region): (Inst, Region)| {
             let Op::If(op) = self.func.op(branch) else {
