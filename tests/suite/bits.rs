@@ -2,9 +2,7 @@
 
 use exactile::prelude::*;
 
-fn devices() -> Vec<Device> {
-    vec![Device::interpreter(), Device::lanes(), Device::cpu()]
-}
+use crate::language::devices;
 
 #[kernel]
 fn bits<T: Int>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>) {

@@ -57,7 +57,7 @@ fn product(
 /// overlap, or whose axes run backwards.
 #[test]
 fn boxes_have_the_bits_of_the_cpu() {
-    let (cpu, lanes) = (Device::cpu(), Device::lanes());
+    let (cpu, lanes, gpu) = (Device::cpu(), Device::lanes(), Device::cuda(0).ok());
     for (extents, stride) in [
         ([64, 64, 64], 64),
         ([72, 136, 200], 200),
@@ -70,8 +70,10 @@ fn boxes_have_the_bits_of_the_cpu() {
         ([1, 1, 1], 1),
     ] {
         let product = |device| product(device, extents, stride, [None; 2]);
-        let [want, found] = [&cpu, &lanes].map(product);
-        assert_eq!(found, want, "{extents:?} {stride}");
+        let want = product(&cpu);
+        for device in [&lanes].into_iter().chain(&gpu) {
+            assert_eq!(product(device), want, "{extents:?} {stride}, {device}");
+        }
     }
     for back in [
         [Some(0), None],

@@ -63,8 +63,8 @@ is `spmm` too.
 
 const TUTORIALS_END: &str = "
 Not here: block-scaled products of the formats of compute capability 10 (`block_scaled_matmul` above has scales of 128 by 128
-numbers), and launches that depend on each other's progress. The tutorial of functions from libraries needs no counterpart:
-those functions are in the language.
+numbers). Two tutorials need no kernel of their own: launches that depend on the one before them are `vector_add` with `.early(2)`,
+and functions from libraries are in the language.
 ";
 
 /// The tutorials, the kernels that do the same with their files, and the lines of Triton's.

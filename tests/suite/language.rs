@@ -11,7 +11,8 @@ use exactile_core::ir::{DType, Literal};
 use exactile_core::random::Random;
 
 pub(super) fn devices() -> Vec<Device> {
-    vec![Device::interpreter(), Device::lanes(), Device::cpu()]
+    let all = [Device::interpreter(), Device::lanes(), Device::cpu()];
+    all.into_iter().chain(Device::cuda(0).ok()).collect()
 }
 
 pub(super) fn upload<T: exactile::Number>(device: &Device, numbers: &[T]) -> Buffer<T> {

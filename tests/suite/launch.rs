@@ -3,6 +3,8 @@
 use exactile::prelude::*;
 use exactile::{Error, assert_bits_equal};
 
+use crate::language::devices;
+
 #[kernel(BLOCK = 8)]
 fn scale<T: Float, const BLOCK: usize>(x: Ptr<T>, y: PtrMut<T>, n: i32) {
     let at = program_id(0) * BLOCK + arange(0, BLOCK);
@@ -16,10 +18,6 @@ fn overrun<const BLOCK: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: i32) {
     let at = program_id(0) * BLOCK + arange(0, BLOCK);
     let value = load(x + at).mask(at < n);
     store(y + at, value);
-}
-
-fn devices() -> Vec<Device> {
-    vec![Device::interpreter(), Device::lanes(), Device::cpu()]
 }
 
 #[test]

@@ -3,9 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Determinism, Error, Schedule, assert_bits_equal};
 
-fn devices() -> Vec<Device> {
-    vec![Device::interpreter(), Device::lanes(), Device::cpu()]
-}
+use crate::language::devices;
 
 #[kernel(BLOCK = 64)]
 fn count<T: Int, const BINS: usize, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<i32>, n: i64) {

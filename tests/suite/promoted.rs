@@ -103,7 +103,7 @@ fn bits(numbers: Vec<f32>) -> Vec<u32> {
 fn holds<T: Float + Number>(number: fn(f32) -> T, k: usize, count: usize, tiles: &[usize]) {
     let cpu = Device::cpu();
     let want = Operands::new(&cpu, k, number).defined(count);
-    for device in [cpu, Device::interpreter(), Device::lanes()] {
+    for device in crate::language::devices() {
         let operands = Operands::new(&device, k, number);
         for &tile in tiles {
             for warps in [4, 8] {

@@ -3,9 +3,7 @@
 use exactile::prelude::*;
 use exactile_harness::testing::conformance::philox;
 
-fn devices() -> Vec<Device> {
-    vec![Device::interpreter(), Device::lanes(), Device::cpu()]
-}
+use crate::language::devices;
 
 #[kernel]
 fn words(key: Ptr<u32>, counter: Ptr<u32>, out: PtrMut<u32>) {

@@ -6,6 +6,8 @@ use exactile::ListingStage;
 use exactile::prelude::*;
 use exactile_core::random::Random;
 
+use crate::language::devices;
+
 #[kernel]
 fn everything<const N: usize>(x: Ptr<f32>, sorted: PtrMut<f32>, order: PtrMut<i64>) {
     let offsets = arange(0, N);
@@ -38,10 +40,6 @@ fn along<const N: usize>(x: Ptr<u8>, y: Ptr<f64>, out: PtrMut<f64>) {
     store(out + offsets, moved + places.to::<f64>());
     let (_, moved) = keys.sort_descending_with(others, 0);
     store(out + N + offsets, moved);
-}
-
-fn devices() -> Vec<Device> {
-    vec![Device::interpreter(), Device::lanes(), Device::cpu()]
 }
 
 fn noise(count: usize) -> Vec<u64> {

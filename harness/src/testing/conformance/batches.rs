@@ -59,6 +59,8 @@ fn batches_of<T: Numeric + Number, A: Numeric + Number>(judge: &mut Judge<'_>) -
         [2, 16, 32, 16],
         [4, 32, 16, 32],
         [8, 16, 16, 16],
+        [2, 64, 64, 32],
+        [1, 128, 64, 64],
     ] {
         let (a, b) = (small::<T>(count * m * k, 1), small::<T>(count * k * n, 2));
         let what = format!(

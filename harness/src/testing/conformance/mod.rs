@@ -115,7 +115,7 @@ checks! {
     "mixed types": "u32, i32", "bits", plain::mixed_types;
     "methods": "f32, f64", "bits beside functions; 1.2e-7 for those of a number", plain::methods_and_functions;
     "roundings": "f16, bf16, f32, f64", "bits", plain::roundings;
-    "remainders": "F8E4M3, F8E5M2, f16, bf16, f32", "bits", plain::remainders_of_floats;
+    "remainders": "F8E4M3, F8E5M2, f16, bf16, f32, f64", "bits", plain::remainders_of_floats;
     "bits": "integers and floats of each width", "bits", plain::bits;
     "casts": "all types to all types", "bits", arithmetic::casts;
     "codes": "every code of f16, bf16, F8E4M3, F8E5M2", "bits", arithmetic::codes;

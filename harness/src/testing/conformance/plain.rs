@@ -177,7 +177,7 @@ fn rounded_on<T: Float + Number>(judge: &mut Judge<'_>) -> Result<()> {
 const MANY: usize = 333;
 
 #[kernel]
-fn remainders<T: SingleFloat, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: i32) {
+fn remainders<T: Float, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: i32) {
     let at = program_id(0) * BLOCK + arange(0, BLOCK);
     let mask = at < n;
     let (a, b) = (load(x + at).mask(mask), load(y + at).mask(mask));
@@ -187,11 +187,11 @@ fn remainders<T: SingleFloat, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: Ptr
 
 /// Remainders of floats with the sign of what is divided.
 pub(super) fn remainders_of_floats(judge: &mut Judge<'_>) -> Result<()> {
-    each!(remainders_on(judge): F8E4M3 F8E5M2 f16 bf16 f32);
+    each!(remainders_on(judge): F8E4M3 F8E5M2 f16 bf16 f32 f64);
     Ok(())
 }
 
-fn remainders_on<T: SingleFloat + Number>(judge: &mut Judge<'_>) -> Result<()> {
+fn remainders_on<T: Float + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let (x, y) = pairs::<T>(MANY);
     let what = format!("remainders of {}", T::DTYPE);
     let found = judge.same(&what, &[64, 128], |way| {

@@ -55,7 +55,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_libdevice: test_bessel",
-                Partly(&Runs("Bessel functions"), "f64"),
+                Partly(&Runs("Bessel functions"), "f64, which is refused by name"),
             ),
             (
                 "test_libdevice: test_clz, test_popc",
@@ -191,7 +191,10 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_load_nd, test_tensor_descriptor_store_nd",
-                Partly(&Runs("buffers and strides"), "ranks 1, 2 and 4"),
+                Partly(
+                    &Runs("buffers and strides"),
+                    "ranks 1 and 2, which the case `tensors of every type` has, and 4, between those that run",
+                ),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_functional_interface, test_tensor_descriptor_in_function, test_tensor_descriptor_argument, test_host_tensor_descriptor_in_tuple",
@@ -227,7 +230,10 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_reduce",
-                Partly(&Runs("atomics on tiles"), "extremes of f16 and bf16"),
+                Partly(
+                    &Runs("atomics on tiles"),
+                    "extremes of f16 and bf16, for one of which GPUs have no atomic",
+                ),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_store_downcast",
@@ -276,7 +282,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "triton-cpu test_block_pointer: test_block_copy, test_block_copy2d, test_block_ptr_rank_3, test_block_ptr_dtype_element_ty",
                 Partly(
                     &Runs("tensors of every type"),
-                    "padding by NaN: what is outside of a tensor reads as zero",
+                    "padding by NaN, which `tests/filetests/memory/tensors.bir` has by `other`",
                 ),
             ),
             (

@@ -83,8 +83,12 @@ pub(super) const SECTIONS: &[Section] = &[(
             Pointless("no hook comes before a compilation"),
         ),
         (
-            "test_cache: test_async_compile_mock, test_async_compile, test_async_compile_error",
+            "test_cache: test_async_compile_mock, test_async_compile",
             Elsewhere("tests/suite/meeting.rs::launches_compiled_ahead_are_told_apart"),
+        ),
+        (
+            "test_cache: test_async_compile_error",
+            Elsewhere("tests/suite/autotune.rs::candidates_that_do_not_compile_keep_their_reason"),
         ),
         (
             "test_cache: test_module_load_unload",
@@ -242,13 +246,37 @@ pub(super) const SECTIONS: &[Section] = &[(
         ),
         (
             "test_functional_regressions: test_inductor_cummax_bool",
-            Partly(&Runs("scans of flags"), "the places of the flags"),
+            Partly(
+                &Runs("scans of flags"),
+                "the places of the flags: a scan of pairs gives those of numbers, in the case `scans`",
+            ),
         ),
         (
             "test_cast_matmul: test_cast_matmul",
             Partly(
                 &Runs("products"),
                 "products of two types, of which one is converted before",
+            ),
+        ),
+        (
+            "python/triton_kernels/tests: all",
+            Pointless(
+                "a library of kernels for mixtures of experts: those here have tests of their own",
+            ),
+        ),
+        (
+            "python/test/gsan: all",
+            Partly(
+                &Elsewhere(
+                    "dsl-core/src/interp/lane/tests.rs::a_barrier_orders_shared_memory_and_its_absence_is_a_race",
+                ),
+                "global memory, in which no race between programs is looked for",
+            ),
+        ),
+        (
+            "third_party/proton/test: all",
+            Pointless(
+                "the commands of another profiler: `profile` and its timeline have tests of their own",
             ),
         ),
     ],

@@ -22,10 +22,7 @@ pub(super) const SECTIONS: &[Section] = &[
                     "operands of two types, of which one is converted by name",
                 ),
             ),
-            (
-                "test_bin_op (`%` of floats)",
-                Partly(&Runs("remainders"), "f64"),
-            ),
+            ("test_bin_op (`%` of floats)", Runs("remainders")),
             (
                 "test_bfloat16_mul_rounds_to_nearest_even",
                 Runs("arithmetic"),
@@ -36,7 +33,10 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_addptr",
-                Partly(&Runs("masks"), "an offset before its pointer"),
+                Partly(
+                    &Runs("masks"),
+                    "an offset before its pointer: it is written after it",
+                ),
             ),
             ("test_floordiv", Runs("arithmetic")),
             ("test_unsigned_name_mangling", Runs("mixed types")),
@@ -68,7 +68,10 @@ pub(super) const SECTIONS: &[Section] = &[
             ("test_bin_op_constexpr", Runs("literals")),
             (
                 "test_propagate_nan",
-                Partly(&Runs("float operators"), "a second rule of `clamp`"),
+                Partly(
+                    &Runs("float operators"),
+                    "a second rule of `clamp`, which `maximum` and `minimum` give",
+                ),
             ),
             ("test_clamp, test_clamp_symmetric", Runs("arithmetic")),
             ("test_umulhi", Runs("integer operators")),
@@ -89,7 +92,10 @@ pub(super) const SECTIONS: &[Section] = &[
             ("test_split, test_split_to_scalar", Runs("joins")),
             (
                 "test_permute",
-                Partly(&Runs("permutations"), "the width of accesses"),
+                Partly(
+                    &Runs("permutations"),
+                    "the width of accesses, which `tests/suite/examples.rs::examples_assemble_as_recorded` has",
+                ),
             ),
             ("test_trans_2d, test_trans_4d", Runs("permutations")),
             ("test_full", Runs("constants")),
@@ -237,11 +243,17 @@ pub(super) const SECTIONS: &[Section] = &[
             ("test_sum_dtype", Runs("sums of other types")),
             (
                 "test_scan2d (prefixes)",
-                Partly(&Runs("scans"), "rows of 1024 of other types than i32"),
+                Partly(
+                    &Runs("scans"),
+                    "rows of 1024 of other types than i32, whose sums would round",
+                ),
             ),
             (
                 "test_scan2d (recurrences, roll)",
-                Partly(&Runs("recurrences"), "floats"),
+                Partly(
+                    &Runs("recurrences"),
+                    "floats, whose combines `tests/suite/accumulators.rs::any_combine_has_the_bits_of_one_tile` has",
+                ),
             ),
             (
                 "test_scan_1d, test_cumsum_dtype",
@@ -295,7 +307,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_dot",
                 Partly(
                     &Runs("products"),
-                    "a softmax behind it, sums of f16 in f16 and forms by parts (`tf32x3`, `bf16x3`, `bf16x6`), which have no construct",
+                    "a softmax behind it, which is no part of a product; sums of f16 in f16, since sums are of 32 bits; and forms by parts (`tf32x3`, `bf16x3`, `bf16x6`), since `dot` of f32 is a chain of `fma`, whose errors are those of f32",
                 ),
             ),
             (
@@ -305,10 +317,7 @@ pub(super) const SECTIONS: &[Section] = &[
                     "f16, and e2m1, which is unpacked before",
                 ),
             ),
-            (
-                "test_dot3d",
-                Partly(&Runs("batches of products"), "matrices of 64 rows and more"),
-            ),
+            ("test_dot3d", Runs("batches of products")),
             (
                 "test_dot_mulbroadcasted",
                 Pointless("a sum of products keeps the order of a sum"),
