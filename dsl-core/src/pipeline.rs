@@ -91,7 +91,7 @@ const BLOCK: &[Stage] = &[
     }),
     plain!("promote_dots", promote_dots::promote_dots),
     by_context!("widen_dots", |func, context| {
-        widen_dots::widen_dots(func, context.target.distribution)
+        widen_dots::widen_dots(func, context.target)
     }),
     by_context!("specialise", |func, context| {
         specialise::specialise(func, context.facts)

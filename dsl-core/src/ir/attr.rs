@@ -63,8 +63,8 @@ keyword_attribute! {
     Precision {
         /// A fused multiply-add chain in ascending k, in the accumulator's type.
         Ieee "ieee",
-        /// The function of Hopper's tensor cores, added in `f32`: a chain of steps in ascending k, each a truncated
-        /// fused dot product and addition of what 32 bytes of an operand hold.
+        /// The function of Hopper's tensor cores: of floats, added in `f32`, a chain of steps in ascending k, each a truncated
+        /// fused dot product and addition of what 32 bytes of an operand hold; of integers of 8 bits a sum that wraps.
         Hopper "hopper",
     }
 }
@@ -90,7 +90,8 @@ impl Precision {
     pub const fn admits(self, operand: DType) -> bool {
         match self {
             Self::Ieee => !matches!(operand.class(), Class::Bool),
-            Self::Hopper => operand.is_float() && operand.bits() <= 32,
+            Self::Hopper if operand.is_float() => operand.bits() <= 32,
+            Self::Hopper => matches!(operand, DType::I8 | DType::U8),
         }
     }
 }

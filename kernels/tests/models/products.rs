@@ -4,7 +4,7 @@ use exactile::{Buffer, Device, F8E4M3, Number, Result, bf16, f16};
 use exactile_kernels::activation::Activation;
 use exactile_kernels::{
     Setting, addmm, block_scaled_matmul, bmm, float8_matmul, grouped_matmul, linear, matmul,
-    persistent_matmul, scaled_matmul, tensor_matmul,
+    persistent_matmul, rows_matmul, scaled_matmul, tensor_matmul,
 };
 
 use super::super::{assert_close, numbers};
@@ -254,6 +254,37 @@ fn bytes_are_multiplied_and_scaled() {
         scaled_matmul([&a, &b], [&rows, &columns], out, SHAPE, setting)
     });
     assert_eq!(got, floats(&want, bf16::from_f32));
+}
+
+/// Rows, columns and products end within tiles, and rows of bytes no vector divides.
+#[test]
+fn bytes_and_floats_of_rows_are_multiplied() {
+    for shape @ [m, n, k] in [[72, 136, 272], [65, 9, 133]] {
+        let byte = |at: usize| (at * 89 % 251) as u8 as i8;
+        let [a, b] = [m * k, n * k].map(|len| (0..len).map(byte).collect::<Vec<i8>>());
+        let got = everywhere::<i32>(m * n, |device, out, setting| {
+            let [a, b] = [&a, &b].map(|part| Buffer::from_slice(device, part));
+            rows_matmul([&a?, &b?], out, shape, setting)
+        });
+        let want = |at: usize| {
+            let terms = a[at / n * k..][..k].iter().zip(&b[at % n * k..][..k]);
+            terms.map(|(&a, &b)| i32::from(a) * i32::from(b)).sum()
+        };
+        assert_eq!(got, (0..m * n).map(want).collect::<Vec<i32>>());
+        let all = numbers(m * k + n * k);
+        let (a, b) = all.split_at(m * k);
+        let got = everywhere::<f32>(m * n, |device, out, setting| {
+            let [a, b] = [a, b].map(|part| Buffer::from_slice(device, part));
+            rows_matmul([&a?, &b?], out, shape, setting)
+        });
+        let want = |at: usize| {
+            let terms = a[at / n * k..][..k].iter().zip(&b[at % n * k..][..k]);
+            terms.map(|(a, b)| a * b).sum::<f32>()
+        };
+        let want: Vec<f32> = (0..m * n).map(want).collect();
+        let greatest = want.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+        assert_near(&got, &want, greatest * 1e-3);
+    }
 }
 
 /// Sums keep 13 bits of fraction; rows, columns and products end within tiles, and rows of bytes no vector divides.
