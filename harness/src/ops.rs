@@ -87,13 +87,16 @@ fn shaped_dtypes(name: &str) -> Option<Vec<&'static str>> {
         ops.any(|op| op.admits(dtype))
     };
     let multiplied = |dtype| {
-        let precisions = [Precision::Ieee, Precision::Hopper];
-        precisions.map(|precision| fragment_sum(precision, dtype).is_some()) != [false; 2]
+        let mut precisions = Precision::ALL.iter();
+        precisions.any(|&precision| fragment_sum(precision, dtype).is_some())
     };
     let admits: &dyn Fn(DType) -> bool = match name {
         "dot" => &|dtype| Accepts::Numeric.admits(dtype),
         "dot_promoted" => &|dtype| Accepts::Float.admits(dtype),
-        "dot_slots" | "group_mma" => &|dtype| group_sum(Precision::Hopper, dtype).is_some(),
+        "dot_slots" | "group_mma" => &|dtype| {
+            let mut precisions = Precision::ALL.iter();
+            precisions.any(|&precision| group_sum(precision, dtype).is_some())
+        },
         "mma" => &multiplied,
         "histogram" => &|dtype| Accepts::Integer.admits(dtype),
         "atomic_reduce" | "tile_atomic" | "lane_atomic" => {

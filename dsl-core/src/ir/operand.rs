@@ -28,8 +28,9 @@ pub const fn tensor_sum(operand: DType) -> DType {
 pub const fn fragment_sum(precision: Precision, operand: DType) -> Option<DType> {
     match (precision, operand) {
         (Precision::Ieee | Precision::Hopper, DType::I8 | DType::U8)
-        | (Precision::Hopper, DType::F16 | DType::BF16 | DType::F32) => Some(tensor_sum(operand)),
-        (Precision::Ieee | Precision::Hopper, _) => None,
+        | (Precision::Hopper, DType::F16 | DType::BF16 | DType::F32)
+        | (Precision::Cut, DType::F32) => Some(tensor_sum(operand)),
+        (Precision::Ieee | Precision::Hopper | Precision::Cut, _) => None,
     }
 }
 
@@ -49,10 +50,12 @@ pub fn is_multiplied_in_fragments(func: &Func, op: &op::Dot) -> bool {
 /// instruction for them.
 #[must_use]
 pub const fn group_sum(precision: Precision, operand: DType) -> Option<DType> {
-    use DType::{BF16, F8E4M3, F8E5M2, F16, I8, U8};
+    use DType::{BF16, F8E4M3, F8E5M2, F16, F32, I8, U8};
     match (precision, operand) {
-        (Precision::Hopper, F16 | BF16 | F8E4M3 | F8E5M2 | I8 | U8) => Some(tensor_sum(operand)),
-        (Precision::Ieee | Precision::Hopper, _) => None,
+        (Precision::Hopper, F16 | BF16 | F8E4M3 | F8E5M2 | I8 | U8) | (Precision::Cut, F32) => {
+            Some(tensor_sum(operand))
+        }
+        (Precision::Ieee | Precision::Hopper | Precision::Cut, _) => None,
     }
 }
 

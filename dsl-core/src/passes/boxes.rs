@@ -52,12 +52,12 @@ pub fn may_copy_boxes(func: &Func, target: &Target) -> bool {
         };
         let [operand, sum] = [op.a, op.accumulator].map(|value| func.ty(value).dtype());
         // Tensor cores multiply bytes whatever the precision.
-        let asked = op.precision == Precision::Hopper || sum.is_some_and(|sum| !sum.is_float());
-        let added = operand.and_then(|operand| group_sum(Precision::Hopper, operand));
+        let asked = op.precision != Precision::Ieee || sum.is_some_and(|sum| !sum.is_float());
+        let mut known = target.gpu.mma.iter();
+        let added = operand.and_then(|operand| known.find_map(|&it| group_sum(it, operand)));
         asked && added.is_some() && added == sum
     };
-    let has_groups = target.gpu.mma.contains(&Precision::Hopper);
-    target.gpu.copies_boxes && has_groups && insts.any(multiplied)
+    target.gpu.copies_boxes && insts.any(multiplied)
 }
 
 /// Whether a function loads boxes of arrays.

@@ -51,7 +51,8 @@ fn everywhere<T: Number + PartialEq>(
             .unwrap_or_else(|error| panic!("{device}, {tile:?}: {error}"));
         let found = out.to_vec().expect("is read");
         let golden = golden.get_or_insert_with(|| found.clone());
-        assert!(found == *golden, "{device}, {tile:?}");
+        let comparison = exactile::compare(&found[..], &golden[..]).expect("are alike");
+        assert!(comparison.bits_equal(), "{device}, {tile:?}: {comparison}");
     }
     golden.expect("ran")
 }
@@ -284,6 +285,29 @@ fn bytes_and_floats_of_rows_are_multiplied() {
         let want: Vec<f32> = (0..m * n).map(want).collect();
         let greatest = want.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
         assert_near(&got, &want, greatest * 1e-3);
+    }
+}
+
+/// NaN whose bits do not count in TF32 are no infinities.
+#[test]
+fn nan_of_rows_stays_nan() {
+    let shape @ [m, n, k] = [72, 136, 272];
+    let all = numbers(m * k + n * k);
+    let (a, b) = all.split_at(m * k);
+    let [mut a, mut b] = [a, b].map(<[f32]>::to_vec);
+    a[5 * k + 7] = f32::from_bits(0x7f80_0001);
+    a[71 * k + 271] = f32::INFINITY;
+    b[9 * k + 270] = f32::from_bits(0xff80_1fff);
+    let got = everywhere::<f32>(m * n, |device, out, setting| {
+        let [a, b] = [&a, &b].map(|part| Buffer::from_slice(device, part));
+        rows_matmul([&a?, &b?], out, shape, setting)
+    });
+    for (at, sum) in got.iter().enumerate() {
+        match (at / n, at % n) {
+            (5, _) | (_, 9) => assert!(sum.is_nan(), "{at}: {sum}"),
+            (71, _) => assert!(!sum.is_finite(), "{at}: {sum}"),
+            _ => assert!(sum.is_finite(), "{at}: {sum}"),
+        }
     }
 }
 

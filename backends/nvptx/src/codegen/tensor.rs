@@ -295,6 +295,7 @@ fn operand_name(dtype: DType) -> &'static str {
         (DType::F8E4M3, "e4m3"),
         (DType::F8E5M2, "e5m2"),
         (DType::I8, "s8"),
+        (DType::F32, "tf32"),
     ];
     let name = special.iter().find(|(of, _)| *of == dtype);
     name.map_or(dtype.name(), |(_, name)| name)

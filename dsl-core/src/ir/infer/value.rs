@@ -115,7 +115,7 @@ impl Rules<'_> {
         let added = group_sum(op.precision, b).filter(|_| space == Space::Shared);
         let Some(added) = added else {
             return Err(format!(
-                "`group_mma` takes numbers of 8 bits or floats of 16 in shared memory, found `{b}` in {space:?}"
+                "`group_mma` takes numbers of 8 bits, floats of 16 and `f32` that is cut in shared memory, found `{b}` in {space:?}"
             ));
         };
         self.scalar_index("offset of b", op.b_offset)?;
@@ -208,13 +208,19 @@ impl Rules<'_> {
                     "`dot` with precision `hopper` takes floats of 8 to 32 bits and integers of 8, found `{a}`"
                 ));
             }
-            Precision::Hopper if sum != tensor_sum(dtype) => {
+            Precision::Cut if !precision.admits(dtype) => {
                 return Err(format!(
-                    "`dot` with precision `hopper` of `{dtype}` adds in {}, found `{accumulator}`",
+                    "`dot` with precision `hopper_cut` takes `f32`, found `{a}`"
+                ));
+            }
+            Precision::Hopper | Precision::Cut if sum != tensor_sum(dtype) => {
+                return Err(format!(
+                    "`dot` with precision `{}` of `{dtype}` adds in {}, found `{accumulator}`",
+                    precision.word(),
                     tensor_sum(dtype)
                 ));
             }
-            Precision::Ieee | Precision::Hopper => {}
+            Precision::Ieee | Precision::Hopper | Precision::Cut => {}
         }
         let k = multiplied([a, b, accumulator])?;
         if b.dtype() != Some(dtype) {
