@@ -54,7 +54,7 @@ def copies(elements):
 
 def dtype_of(name):
     return {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
-            "f8e4m3": torch.float8_e4m3fn, "i32": torch.int32, "i64": torch.int64}[name]
+            "f8e4m3": torch.float8_e4m3fn, "i8": torch.int8, "i32": torch.int32, "i64": torch.int64}[name]
 
 
 def uniform(*shape, dtype, low=-1.0, high=1.0):
@@ -199,6 +199,20 @@ def make_float8_matmul(dtype, m, n, k, fast=True):
 
 def make_float8_matmul_promoted(dtype, m, n, k):
     return make_float8_matmul(dtype, m, n, k, fast=False)
+
+
+def make_rows_matmul(dtype, m, n, k):
+    if dtype == torch.int8:
+        a, b = (torch.randint(-128, 128, (rows, k), device="cuda", dtype=dtype) for rows in (m, n))
+        return {"torch": Contestant(lambda: torch._int_mm(a, b.t()))}
+    a, b = (uniform(rows, k, dtype=dtype) for rows in (m, n))
+
+    def run():
+        torch.backends.cuda.matmul.allow_tf32 = True
+        found = torch.matmul(a, b.t())
+        torch.backends.cuda.matmul.allow_tf32 = False
+        return found
+    return {"torch": Contestant(run)}
 
 
 def make_tensor_attention(dtype, heads, tokens, width, causal=False):

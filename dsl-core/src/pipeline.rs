@@ -7,13 +7,13 @@ use std::borrow::Cow;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::facts::Facts;
-use crate::ir::{Func, Inst, Op};
+use crate::ir::{Func, Inst, Op, Precision};
 use crate::lower::{distributed, sequential};
 use crate::passes::boxes::Share;
 use crate::passes::{
-    boxes, decompose, expand_accumulators, expand_elements, expand_prints, expand_tiles, legalise,
-    long_sums, nan_bits, narrow, promote_dots, quotients, resolve, sort_keys, specialise, tidy,
-    uniform_mask, views, widen_dots,
+    boxes, cut_products, decompose, expand_accumulators, expand_elements, expand_prints,
+    expand_tiles, legalise, long_sums, nan_bits, narrow, promote_dots, quotients, resolve,
+    sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, lanes_of, warps_of};
@@ -91,7 +91,12 @@ const BLOCK: &[Stage] = &[
     }),
     plain!("promote_dots", promote_dots::promote_dots),
     by_context!("widen_dots", |func, context| {
-        widen_dots::widen_dots(func, context.target.distribution)
+        widen_dots::widen_dots(func, context.target)
+    }),
+    by_context!("cut_products", |func, context| {
+        if context.target.gpu.mma.contains(&Precision::Cut) {
+            cut_products::cut_products(func, share(func, context.target, context.options));
+        }
     }),
     by_context!("specialise", |func, context| {
         specialise::specialise(func, context.facts)

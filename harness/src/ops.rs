@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use exactile_core::ir::op::STRUCTURAL;
-use exactile_core::ir::operand::{fragment_sum, is_group_operand};
+use exactile_core::ir::operand::{fragment_sum, group_sum};
 use exactile_core::ir::{
     Accepts, Approximate, AtomicOp, BinaryOp, CompareOp, DType, Function, Precision, RawOp, Stage,
     TernaryOp, UnaryOp,
@@ -87,13 +87,16 @@ fn shaped_dtypes(name: &str) -> Option<Vec<&'static str>> {
         ops.any(|op| op.admits(dtype))
     };
     let multiplied = |dtype| {
-        let precisions = [Precision::Ieee, Precision::Hopper];
-        precisions.map(|precision| fragment_sum(precision, dtype).is_some()) != [false; 2]
+        let mut precisions = Precision::ALL.iter();
+        precisions.any(|&precision| fragment_sum(precision, dtype).is_some())
     };
     let admits: &dyn Fn(DType) -> bool = match name {
         "dot" => &|dtype| Accepts::Numeric.admits(dtype),
         "dot_promoted" => &|dtype| Accepts::Float.admits(dtype),
-        "dot_slots" | "group_mma" => &|dtype| is_group_operand(Precision::Hopper, dtype),
+        "dot_slots" | "group_mma" => &|dtype| {
+            let mut precisions = Precision::ALL.iter();
+            precisions.any(|&precision| group_sum(precision, dtype).is_some())
+        },
         "mma" => &multiplied,
         "histogram" => &|dtype| Accepts::Integer.admits(dtype),
         "atomic_reduce" | "tile_atomic" | "lane_atomic" => {

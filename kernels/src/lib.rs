@@ -97,6 +97,7 @@ pub use routing::launch as routing;
 pub use sampling::launch as sampling;
 pub use scaled_matmul::{
     launch as scaled_matmul, launch_blocks as block_scaled_matmul, launch_float8 as float8_matmul,
+    launch_rows as rows_matmul,
 };
 pub use segment_sum::{embedding_backward, launch as segment_sum};
 pub use selective_scan::launch as selective_scan;

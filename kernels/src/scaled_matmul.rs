@@ -3,12 +3,19 @@
 use exactile::prelude::*;
 use exactile::{Number, Result, TensorView, f16};
 
-use crate::product::{self, GROUP, STAGES, TERMS, grid};
+use crate::product::{self, GROUP, STAGES, grid};
 use crate::setting::{Settable, Setting, check_shape};
 
+/// The terms that share a scale in [`block_scaled_matmul()`], and bytes of a row that are multiplied at a time.
+pub const BLOCK: usize = 128;
+
 /// Of bytes, with a scale for each row of `a` and each column of `b`: a tile `[BM, BN]` a program.
-#[kernel(BM = 128, BN = 128, grid = grid(&out, [BM, BN]))]
-pub fn scaled_matmul<T: Float, #[meta(64..=128)] const BM: usize, #[meta(128)] const BN: usize>(
+#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+pub fn scaled_matmul<
+    T: Float,
+    #[meta(64..=256)] const BM: usize,
+    #[meta(128..=256)] const BN: usize,
+>(
     a: Tensor<i8, 2>,
     b: Tensor<i8, 2>,
     row_scales: Tensor<f32, 1>,
@@ -16,8 +23,8 @@ pub fn scaled_matmul<T: Float, #[meta(64..=128)] const BM: usize, #[meta(128)] c
     out: TensorMut<T, 2>,
 ) {
     let [row, column] = tile_origin([BM, BN], GROUP);
-    let left = a.tile([BM, TERMS]).at_offset((row, 0));
-    let right = b.tile([TERMS, BN]).at_offset((0, column));
+    let left = a.tile([BM, BLOCK]).at_offset((row, 0));
+    let right = b.tile([BLOCK, BN]).at_offset((0, column));
     let sum = dot_along(left, right, a.extent(1), STAGES, zeros::<i32>([BM, BN]));
     let rows = row_scales.tile([BM]).at_offset([row]).load().expand(1);
     let columns = column_scales.tile([BN]).at_offset([column]).load();
@@ -25,9 +32,6 @@ pub fn scaled_matmul<T: Float, #[meta(64..=128)] const BM: usize, #[meta(128)] c
     let out = out.tile([BM, BN]).at_offset([row, column]);
     out.store(product.to::<T>());
 }
-
-/// The terms that share a scale in [`block_scaled_matmul()`].
-pub const BLOCK: usize = 128;
 
 /// Of 8-bit floats, with a scale for each 128 numbers of a row of `a` and for each 128 by 128 numbers of `b`: a tile
 /// `[BM, BN]` a program.
@@ -97,6 +101,33 @@ pub fn float8_matmul<
     out.store((sum * scale).to::<T>());
 }
 
+/// Of numbers by tensor cores, bytes in integers of 32 bits and `f32` as TF32 by Hopper's: a tile `[BM, BN]` a program.
+#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+pub fn rows_matmul<
+    T: Numeric,
+    A: Numeric,
+    #[meta(64..=256)] const BM: usize,
+    #[meta(128..=256)] const BN: usize,
+>(
+    a: Tensor<T, 2>,
+    b: Tensor<T, 2>,
+    out: TensorMut<A, 2>,
+) {
+    let precision = match A::DTYPE.is_float() {
+        true => Precision::Hopper,
+        false => Precision::Ieee,
+    };
+    let terms = BLOCK / T::DTYPE.bytes() as usize;
+    let [row, column] = tile_origin([BM, BN], GROUP);
+    let mut sum = zeros::<A>([BM, BN]);
+    for k in range(0, a.extent(1)).step(terms).stages(4) {
+        let left = a.tile([BM, terms]).at_offset([row, k]).load();
+        let right = b.tile([terms, BN]).at_offset([k, column]).load();
+        sum = dot_with(precision, left, right, sum);
+    }
+    out.tile([BM, BN]).at_offset([row, column]).store(sum);
+}
+
 /// `a` `[m, k]` and the transpose of `b` `[n, k]`.
 fn factors<'a, Q: Number>(
     [a, b]: [&'a Buffer<Q>; 2],
@@ -125,7 +156,7 @@ pub fn launch<T: Float + Number>(
     check_shape(out.len(), &[m, n])?;
     let kernel = scaled_matmul::<T>()
         .bm(setting.block_or(128))
-        .bn(setting.width_or(128))
+        .bn(setting.width_or(256))
         .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
@@ -197,6 +228,28 @@ pub fn launch_float8<Q: Float + Number, T: Float + Number>(
     kernel.launch(&device, (), arguments)
 }
 
+/// `a b^T` of numbers `a` `[m, k]` and `b` `[n, k]`: `i8` added in `i32`, `u8` in `u32`, and floats of 8 to 32 bits in `f32` by
+/// [`Precision::Hopper`]. A setting's `block` and `width` are the rows and the columns of a tile.
+///
+/// # Errors
+/// What a launch refuses, among it other types, of floats GPUs without Hopper's tensor cores, and on a GPU 8-bit floats in tiles
+/// of less than 64 rows or 4 warps.
+pub fn launch_rows<T: Numeric + Number, A: Numeric + Number>(
+    [a, b]: [&Buffer<T>; 2],
+    out: &mut Buffer<A>,
+    [m, n, k]: [usize; 3],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(out.len(), &[m, n])?;
+    let kernel = rows_matmul::<T, A>()
+        .bm(setting.block_or(128))
+        .bn(setting.width_or(256))
+        .by(setting);
+    let (a, b) = factors([a, b], [m, n, k])?;
+    let device = out.device().clone();
+    kernel.launch(&device, (), (a, b, out.view_mut([m, n])?))
+}
+
 /// What [`launch`] computes, with its bits.
 pub fn reference(
     [a, b]: [&[i8]; 2],
@@ -233,6 +286,5 @@ pub fn blocks_reference(
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    let narrow = |setting: &Setting| setting.block * setting.width <= 128 * 128;
-    product::space().into_iter().filter(narrow).collect()
+    product::space()
 }

@@ -8,8 +8,8 @@ use exactile_core::facts::{Facts, Known};
 use exactile_core::pipeline;
 use exactile_core::verify::BlockFunc;
 use exactile_kernels::{
-    attention, cumsum, gather, histogram, layer_norm, matmul, mean, softmax, sort, sum,
-    tensor_matmul, topk, vector_add,
+    attention, cumsum, gather, histogram, layer_norm, matmul, mean, scaled_matmul, softmax, sort,
+    sum, tensor_matmul, topk, vector_add,
 };
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
@@ -204,10 +204,33 @@ fn products() -> Vec<Configuration> {
     by_lanes.name = "tensor_matmul_by_lanes".to_string();
     by_lanes.func.facts.boxes = false;
     list.extend([checked, by_lanes]);
+    let bytes = scaled_matmul::rows_matmul::<i8, i32>().bm(128).bn(256);
+    let floats = scaled_matmul::rows_matmul::<f32, f32>().bm(128).bn(256);
+    let of_rows = [
+        ("rows_matmul_i8", of_rows(launched(&bytes))),
+        ("rows_matmul_f32", of_rows(launched(&floats))),
+    ];
+    list.extend(of_rows.map(|(name, func)| Configuration {
+        name: name.to_string(),
+        func,
+        warps: 8,
+        bounds: Bounds::Unchecked,
+    }));
     let attentions = [(128, 64, 4), (64, 128, 8), (128, 128, 8)];
     list.extend(attentions.map(|it| of_attention(it, false)));
     list.push(of_attention((128, 128, 8), true));
     list
+}
+
+/// The launch with a second factor whose columns are the rows of an array.
+fn of_rows(mut launched: Launched) -> Launched {
+    let parameters = launched.func.parameters.iter();
+    let strides = parameters
+        .enumerate()
+        .filter(|(_, parameter)| parameter.name.starts_with("b_stride"));
+    let strides: Vec<usize> = strides.map(|(at, _)| at).collect();
+    launched.facts.arguments.swap(strides[0], strides[1]);
+    launched
 }
 
 /// Attention over elements of a width, in tiles of so many queries and keys.
@@ -304,8 +327,9 @@ impl Made {
         for write in written_while_read(&self.sass) {
             problems.push(format!("{name} writes what a product reads: {write}"));
         }
-        let multiplies = name.starts_with("tensor_matmul") || name.starts_with("attention");
-        if multiplies && self.count(" HGMMA") == 0 {
+        let by_groups = ["tensor_matmul", "rows_matmul", "attention"];
+        let multiplies = by_groups.iter().any(|start| name.starts_with(start));
+        if multiplies && self.count("GMMA") == 0 {
             problems.push(format!("{name} does not multiply by groups of warps"));
         }
         let multiplies_apart = ["vector_add", "sum_", "cumsum"];
@@ -329,7 +353,7 @@ impl Made {
             " LDS",
             " STS",
             "BAR.SYNC",
-            "HGMMA",
+            "GMMA",
         ];
         let counts = instructions.map(|name| format!(" {} {}", name.trim(), self.count(name)));
         format!("{}: registers {registers}{}\n", self.name, counts.concat())

@@ -69,6 +69,21 @@ fn tensor_cores_take_operands_of_one_type() {
     assert!(text.contains("`Precision::Ieee`"), "{text}");
 }
 
+#[kernel]
+fn leaves_nan_to_others(a: Ptr<f32>, out: PtrMut<f32>) {
+    let at = arange(0, 32).expand(1) * 32 + arange(0, 32).expand(0);
+    let sum = dot_with(Precision::Cut, load(a + at), load(a + at), zeros([32, 32]));
+    store(out + at, sum);
+}
+
+#[test]
+fn products_that_do_not_look_for_nan_are_for_the_compiler() {
+    let errors = leaves_nan_to_others().trace().expect_err("is refused");
+    let text = errors.to_string();
+    let told = "`Precision::Cut` is for the compiler, which looks for NaN: take `Precision::Hopper`";
+    assert!(text.contains(told), "{text}");
+}
+
 const ROWS: usize = 4;
 const COLUMNS: usize = 8;
 const INNER: usize = 64;

@@ -63,9 +63,12 @@ keyword_attribute! {
     Precision {
         /// A fused multiply-add chain in ascending k, in the accumulator's type.
         Ieee "ieee",
-        /// The function of Hopper's tensor cores, added in `f32`: a chain of steps in ascending k, each a truncated
-        /// fused dot product and addition of what 32 bytes of an operand hold.
+        /// The function of Hopper's tensor cores: of floats, added in `f32`, a chain of steps in ascending k, each a truncated
+        /// fused dot product and addition of what 32 bytes of an operand hold; of integers of 8 bits a sum that wraps.
         Hopper "hopper",
+        /// That of `f32`, but where an operand is NaN, sums are NaN or infinite. Passes take it where they look for NaN
+        /// themselves; `dot_with` does not.
+        Cut "hopper_cut",
     }
 }
 
@@ -82,7 +85,7 @@ impl Precision {
     pub const fn step(self, operand: DType) -> usize {
         match self {
             Self::Ieee => 1,
-            Self::Hopper => 256 / operand.bits() as usize,
+            Self::Hopper | Self::Cut => 256 / operand.bits() as usize,
         }
     }
 
@@ -90,7 +93,9 @@ impl Precision {
     pub const fn admits(self, operand: DType) -> bool {
         match self {
             Self::Ieee => !matches!(operand.class(), Class::Bool),
-            Self::Hopper => operand.is_float() && operand.bits() <= 32,
+            Self::Hopper if operand.is_float() => operand.bits() <= 32,
+            Self::Hopper => matches!(operand, DType::I8 | DType::U8),
+            Self::Cut => matches!(operand, DType::F32),
         }
     }
 }

@@ -12,15 +12,25 @@ pub const fn held(operand: DType) -> [u32; 3] {
     [16 / operand.bytes(), 8 / operand.bytes(), 4]
 }
 
+/// The type in which tensor cores add products of operands of this type, which they multiply.
+#[must_use]
+pub const fn tensor_sum(operand: DType) -> DType {
+    match operand {
+        DType::I8 => DType::I32,
+        DType::U8 => DType::U32,
+        _ => DType::F32,
+    }
+}
+
 /// The type in which a warp adds products of fragments of operands of this type; `None` where it has no
 /// instruction for them.
 #[must_use]
 pub const fn fragment_sum(precision: Precision, operand: DType) -> Option<DType> {
     match (precision, operand) {
-        (Precision::Ieee, DType::I8) => Some(DType::I32),
-        (Precision::Ieee, DType::U8) => Some(DType::U32),
-        (Precision::Hopper, DType::F16 | DType::BF16 | DType::F32) => Some(DType::F32),
-        (Precision::Ieee | Precision::Hopper, _) => None,
+        (Precision::Ieee | Precision::Hopper, DType::I8 | DType::U8)
+        | (Precision::Hopper, DType::F16 | DType::BF16 | DType::F32)
+        | (Precision::Cut, DType::F32) => Some(tensor_sum(operand)),
+        (Precision::Ieee | Precision::Hopper | Precision::Cut, _) => None,
     }
 }
 
@@ -36,16 +46,25 @@ pub fn is_multiplied_in_fragments(func: &Func, op: &op::Dot) -> bool {
     })
 }
 
-/// Whether groups of warps multiply operands of this type in shared memory.
+/// The type in which groups of warps add products of operands of this type in shared memory; `None` where they have no
+/// instruction for them.
 #[must_use]
-pub const fn is_group_operand(precision: Precision, operand: DType) -> bool {
-    matches!(
-        (precision, operand),
-        (
-            Precision::Hopper,
-            DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2
-        )
-    )
+pub const fn group_sum(precision: Precision, operand: DType) -> Option<DType> {
+    use DType::{BF16, F8E4M3, F8E5M2, F16, F32, I8, U8};
+    match (precision, operand) {
+        (Precision::Hopper, F16 | BF16 | F8E4M3 | F8E5M2 | I8 | U8) | (Precision::Cut, F32) => {
+            Some(tensor_sum(operand))
+        }
+        (Precision::Ieee | Precision::Hopper | Precision::Cut, _) => None,
+    }
+}
+
+/// Whether nobody but groups of warps multiplies operands of this type by tensor cores.
+#[must_use]
+pub fn is_multiplied_by_groups_alone(operand: DType) -> bool {
+    let [ieee, hopper] =
+        [Precision::Ieee, Precision::Hopper].map(|it| fragment_sum(it, operand).is_none());
+    ieee && hopper
 }
 
 /// What the address of an operand is a multiple of, in bytes: pieces are mixed as its bits say.
@@ -73,6 +92,13 @@ pub const fn piece_bits(operand: DType) -> u32 {
 #[must_use]
 pub const fn group_step(operand: DType) -> usize {
     (STEP / operand.bytes()) as usize
+}
+
+/// Whether one instruction of a group of warps may have so many columns, for operands of this type.
+#[must_use]
+pub const fn may_have_columns(operand: DType, columns: i64) -> bool {
+    let of_integers = columns <= 32 || columns % 16 == 0;
+    0 < columns && columns <= 256 && columns % 8 == 0 && (operand.is_float() || of_integers)
 }
 
 /// Whether an operand of this type in shared memory may be contiguous along the rows of `a` or the columns of `b`.

@@ -205,7 +205,7 @@ pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: impl Factor<T>, accumulator: T
 /// `f32`, which the CPU and the interpreter reproduce bit by bit. It is a chain of steps in ascending k, each of the
 /// products of 32 bytes (8 of `f32`, 16 of `f16` and `bf16`, 32 of `f8e4m3` and `f8e5m2`). All terms of a step are cut
 /// toward zero 25 bits below the greatest exponent among them, their sum is exact and then cut to an `f32` (arXiv
-/// 2512.07004). Of `f8` terms 13 bits are kept, and 13 bits of the fraction of a sum. Of `f32` operands the lowest 13 bits
+/// 2512.07004). Integers of 8 bits are added in 32, and wrap, as by `Ieee`. Of `f8` terms 13 bits are kept, and 13 bits of the fraction of a sum. Of `f32` operands the lowest 13 bits
 /// do not count: they are TF32. k fills a step at least. GPUs that do not compute this function refuse it by name, and Hopper's
 /// refuse it of `f8` in tiles of fewer than 64 rows, 8 columns or 128 products, in batches and on fewer than 4 warps.
 ///
@@ -251,6 +251,11 @@ fn product<T: Numeric, A: Numeric>(
 ) -> Tile<A> {
     map(accumulator, |context, accumulator| {
         let (a, b) = (context.value(a.handle()), context.value(b.factor()));
+        if precision == Precision::Cut {
+            let message = "`Precision::Cut` is for the compiler, which looks for NaN: take `Precision::Hopper`";
+            context.builder.error(message);
+            return context.builder.poison();
+        }
         let [a, b] = of_one_type(context, precision, [a, b]);
         let whole = context.ty(accumulator);
         let [a, b, accumulator] = one_batch(context, [a, b, accumulator]);
@@ -315,8 +320,9 @@ fn of_one_type(context: &mut Context, precision: Precision, operands: [Value; 2]
     }
     match precision {
         Precision::Ieee => operands.map(|it| context.cast(it, DType::F16)),
-        Precision::Hopper => {
-            let message = format!("`dot` with precision `hopper` of `{a}` and `{b}`");
+        Precision::Hopper | Precision::Cut => {
+            let word = precision.word();
+            let message = format!("`dot` with precision `{word}` of `{a}` and `{b}`");
             let error = Diagnostic::new(context.builder.loc().clone(), message);
             let remedy = "it takes operands of one type: convert both with `.to::<f16>()`, or take `Precision::Ieee`";
             context.builder.report(error.note(remedy));

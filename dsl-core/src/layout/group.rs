@@ -1,5 +1,5 @@
 //! How four warps and the tensor cores share a product whose operands are in shared memory: the forms of PTX's
-//! `wgmma.mma_async` on types of 8 and 16 bits (PTX ISA, "Asynchronous warpgroup level matrix instructions").
+//! `wgmma.mma_async` (PTX ISA, "Asynchronous warpgroup level matrix instructions").
 //!
 //! An operand lies in chunks of 128 bytes along its contiguous axis for each index of the other
 //! axis, in whose pieces of 16 bytes the lowest three bits of that index are mixed.
@@ -8,7 +8,9 @@ use super::LinearLayout;
 use crate::ir::DType;
 use crate::ir::index_map::dim_offset;
 pub use crate::ir::operand::Side;
-use crate::ir::operand::{chunk_bits, may_be_transposed, piece_bits};
+use crate::ir::operand::{
+    chunk_bits, is_multiplied_by_groups_alone, may_be_transposed, piece_bits,
+};
 
 /// Log2 of the rows of one instruction.
 const ROW_BITS: u32 = 6;
@@ -18,9 +20,6 @@ const LEAST_COLUMN_BITS: u32 = 3;
 
 /// Log2 of the most columns of one instruction.
 const MOST_COLUMN_BITS: u32 = 8;
-
-/// The most columns of one instruction.
-pub const MOST_COLUMNS: u64 = 1 << MOST_COLUMN_BITS;
 
 /// Log2 of the least columns of a group that has columns of its own.
 const OWN_COLUMN_BITS: u32 = 6;
@@ -96,8 +95,8 @@ pub struct Groups {
 
 /// How warps share `[m, k] x [k, n]` of this type for these log2 of m, n and k; `None` where there are too few of anything.
 ///
-/// Groups have rows of their own, side by side, and columns where there are more groups than 64 rows. Of 8-bit operands,
-/// which warps do not multiply in fragments, groups without 64 columns of their own have the same ones.
+/// Groups have rows of their own, side by side, and columns where there are more groups than 64 rows. Of operands
+/// that warps do not multiply in fragments, groups without 64 columns of their own have the same ones.
 #[must_use]
 pub fn groups(
     [rows, columns, products]: [u32; 3],
@@ -113,7 +112,7 @@ pub fn groups(
     let parted = columns.checked_sub(groups - of_rows);
     let parted = parted.filter(|&own| own == columns || own >= OWN_COLUMN_BITS);
     // What nobody else could compute more groups compute alike.
-    let alike = parted.is_none() && !may_be_transposed(operand);
+    let alike = parted.is_none() && is_multiplied_by_groups_alone(operand);
     let column_bits = if alike { columns } else { parted? };
     let own_rows = rows - of_rows;
     let held = own_rows + column_bits - ROW_BITS - 1;
@@ -173,6 +172,7 @@ fn dealt(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::operand::may_have_columns;
     use crate::layout::linear::Point;
 
     #[test]
@@ -278,6 +278,15 @@ mod tests {
         };
         assert!(slot(0, DType::F16).is_some() && slot(1, DType::F8E5M2).is_some());
         assert_eq!(slot(0, DType::F8E5M2), None);
+    }
+
+    /// The columns of integers in the shapes of `wgmma`.
+    #[test]
+    fn integers_have_every_other_width_above_32() {
+        let widths = |dtype| (0..300).filter(move |&it| may_have_columns(dtype, it));
+        assert!(widths(DType::BF16).eq((8..=256).step_by(8)));
+        let of_integers = [8, 16, 24, 32].into_iter().chain((48..=256).step_by(16));
+        assert!(widths(DType::I8).eq(of_integers));
     }
 
     #[test]

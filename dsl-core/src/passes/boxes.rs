@@ -19,7 +19,7 @@ use crate::entity::EntityMap;
 use crate::ir::index_map::{dim_bits, dim_offset};
 use crate::ir::numbers::filling;
 use crate::ir::op::Control;
-use crate::ir::operand::is_group_operand;
+use crate::ir::operand::group_sum;
 use crate::ir::{
     Access, BinaryOp, Cache, CompareOp, DType, Func, Inst, Literal, Op, Precision, Region, Shape,
     Type, Value, op,
@@ -47,8 +47,15 @@ struct Known<'a> {
 pub fn may_copy_boxes(func: &Func, target: &Target) -> bool {
     let mut insts = func.all_insts().into_iter();
     let multiplied = |inst: Inst| {
-        let known = |precision| target.gpu.mma.contains(precision);
-        matches!(func.op(inst), Op::Dot(op) if known(&op.precision) && op.precision != Precision::Ieee)
+        let Op::Dot(op) = func.op(inst) else {
+            return false;
+        };
+        let [operand, sum] = [op.a, op.accumulator].map(|value| func.ty(value).dtype());
+        // Tensor cores multiply bytes whatever the precision.
+        let asked = op.precision != Precision::Ieee || sum.is_some_and(|sum| !sum.is_float());
+        let mut known = target.gpu.mma.iter();
+        let added = operand.and_then(|operand| known.find_map(|&it| group_sum(it, operand)));
+        asked && added.is_some() && added == sum
     };
     target.gpu.copies_boxes && insts.any(multiplied)
 }
@@ -153,7 +160,7 @@ fn operands(
     found
 }
 
-/// How groups of so many warps share a product of floats of 8 or 16 bits, if shared memory has room for its operands.
+/// How groups of so many warps share a product, if they multiply its operands and shared memory has room for them.
 #[must_use]
 pub fn shared_by_groups(
     func: &Func,
@@ -169,7 +176,8 @@ pub fn shared_by_groups(
     let operand = func.ty(dot.a).dtype()?;
     let taken =
         u64::from(operand.bytes()) * ((1 << (rows + products)) + (1 << (products + columns)));
-    let room = is_group_operand(dot.precision, operand) && taken <= u64::from(shared_bytes);
+    let adds = group_sum(dot.precision, operand).is_some();
+    let room = adds && taken <= u64::from(shared_bytes);
     groups([rows, columns, products], warp_bits, operand).filter(|_| room)
 }
 

@@ -8,6 +8,7 @@ pub mod boxes;
 pub mod carried;
 pub mod conditions;
 pub mod cse;
+pub mod cut_products;
 pub mod dce;
 pub mod decompose;
 pub mod duplicate;

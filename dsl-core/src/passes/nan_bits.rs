@@ -13,7 +13,9 @@ use super::float_range::{Ranges, ranges};
 use super::rewrite::rewrite;
 use crate::builder::Builder;
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Op, TernaryOp, UnaryOp, Value, op};
+use crate::ir::{
+    BinaryOp, CompareOp, DType, Func, Inst, Op, Precision, TernaryOp, UnaryOp, Value, op,
+};
 
 /// Writes the canonical NaN into every read of a float's bits that can tell one NaN from another.
 ///
@@ -56,6 +58,7 @@ fn cut_operands(func: &Func) -> BTreeMap<Inst, [bool; 2]> {
     for inst in func.all_insts() {
         if let Op::Mma(op) = func.op(inst)
             && func.ty(op.a).dtype() == Some(DType::F32)
+            && op.precision == Precision::Hopper
         {
             found.insert(inst, [op.a, op.b]);
         }

@@ -6,10 +6,10 @@ use super::waits::leave_later;
 use crate::diagnostic::Diagnostics;
 use crate::ir::index_map::dim_bits;
 use crate::ir::op::Control;
-use crate::ir::operand::chunk_bits;
+use crate::ir::operand::{chunk_bits, may_have_columns};
 use crate::ir::{DType, Element, Func, Inst, Literal, Op, Region, Type, Value, op};
 use crate::layout::LinearLayout;
-use crate::layout::group::{MOST_COLUMNS, chunked_slot, groups, inner_axis};
+use crate::layout::group::{chunked_slot, groups, inner_axis};
 use crate::target::LANE_BITS;
 
 /// Brings such products of loops together; `None` where there are none.
@@ -85,7 +85,10 @@ impl Pair {
             stored: Stored::find(func, second.b, behind)?,
         };
         let columns = pair.columns(func, first)? + pair.columns(func, second)?;
-        let fits = pair.is_beside(func) && pair.may_move(func) && columns <= MOST_COLUMNS;
+        let (dtype, _) = func.ty(pair.buffer).buffer()?;
+        let fits = pair.is_beside(func)
+            && pair.may_move(func)
+            && may_have_columns(dtype, columns.cast_signed());
         fits.then_some(pair)
     }
 

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use crate::ir::op::{Control, ScheduleOp, ShapeOp, SlotOp};
-use crate::ir::operand::{is_group_operand, is_multiplied_in_fragments};
+use crate::ir::operand::{group_sum, is_multiplied_in_fragments};
 use crate::ir::{DType, Func, Inst, Region, Value, op};
 use crate::layout::access::{Highest, access_layout};
 use crate::layout::fragment::{Fragments, fragments};
@@ -152,7 +152,8 @@ pub(super) fn is_of_groups(func: &Func, op: &op::Dot, result: &LinearLayout) -> 
     let bits = product_bits(func, op.a, op.b);
     let dtype = operand(func, op);
     let found = groups(bits, func.warps.trailing_zeros(), dtype);
-    is_group_operand(op.precision, dtype) && found.is_some_and(|found| found.layout == *result)
+    let adds = group_sum(op.precision, dtype).is_some();
+    adds && found.is_some_and(|found| found.layout == *result)
 }
 
 /// A product by groups of warps: sums stay where they are, and what lanes hold of `a` is as instructions take it.

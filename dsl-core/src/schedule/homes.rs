@@ -146,7 +146,8 @@ impl Housing<'_> {
             self.show(here);
         }
         let layout = self.func.layout(op.accumulator);
-        let sums = self.func.ty(op.accumulator).with_pending(DType::F32);
+        let sums = self.func.ty(op.accumulator);
+        let sums = sums.with_pending(sums.dtype().unwrap_or(DType::F32));
         let accumulator = self.value(Op::Pend(op::Pend { x: op.accumulator }), sums);
         self.func.set_layout(accumulator, layout);
         let [a, b] = buffers;

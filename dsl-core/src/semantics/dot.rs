@@ -95,11 +95,19 @@ pub fn step(
     accumulator: u64,
 ) -> u64 {
     match precision {
-        Precision::Ieee => products.fold(accumulator, |number, (a, b)| {
+        Precision::Hopper if operand.is_float() => mma::step(operand, products, accumulator),
+        Precision::Cut => {
+            let cut = |bits| bits & mma::UNCUT;
+            mma::step(
+                operand,
+                products.map(|(a, b)| (cut(a), cut(b))),
+                accumulator,
+            )
+        }
+        Precision::Ieee | Precision::Hopper => products.fold(accumulator, |number, (a, b)| {
             let [a, b] = [a, b].map(|x| cast(operand, sum, x));
             multiply_add(sum, a, b, number)
         }),
-        Precision::Hopper => mma::step(operand, products, accumulator),
     }
 }
 

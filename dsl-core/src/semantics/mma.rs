@@ -39,6 +39,9 @@ impl Form {
     }
 }
 
+/// The bits of an `f32` that count.
+pub const UNCUT: u64 = !((1 << Form::of(DType::F32).ignored) - 1);
+
 /// The exponent of a term that is zero: the least that the greatest exponent can be.
 pub const EXPONENT_OF_ZERO: i32 = -133;
 

@@ -297,7 +297,7 @@ impl Target {
             gpu: Gpu {
                 alone: true,
                 copies_boxes: true,
-                mma: &[Precision::Hopper],
+                mma: &[Precision::Hopper, Precision::Cut],
                 ..target.gpu
             },
             ..target

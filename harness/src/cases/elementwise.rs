@@ -139,6 +139,33 @@ pub(super) fn float8_matmul([m, n, k]: [usize; 3], is_promoted: bool) -> Case {
     }
 }
 
+/// Rows of both along the products, of bytes and of `f32` as TF32.
+pub(super) fn rows_matmul<T: Numeric + Number, A: Numeric + Number>([m, n, k]: [usize; 3]) -> Case {
+    Case {
+        kernel: "rows_matmul",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![m, n, k],
+        bytes: ((m * k + k * n) * size_of::<T>() + m * n * size_of::<A>()) as u64,
+        flops: (2 * m * n * k) as u64,
+        blocks: vec![128, 64],
+        elements: |block| block * 256,
+        setup: Box::new(move |device| {
+            let most = if <T as Number>::DTYPE.is_float() {
+                1.0
+            } else {
+                128.0
+            };
+            let numbers = |seed, len| uniform::<T>(seed, len, -most, most);
+            let a = Buffer::from_slice(device, &numbers(7, m * k))?;
+            let b = Buffer::from_slice(device, &numbers(8, n * k))?;
+            let c = Buffer::<A>::zeros(device, m * n)?;
+            Ok(problem(c, move |c, setting| {
+                kernels::rows_matmul([&a, &b], c, [m, n, k], setting)
+            }))
+        }),
+    }
+}
+
 /// `bins` is a power of two.
 pub(super) fn histogram(bins: usize, n: usize) -> Case {
     Case {

@@ -36,6 +36,8 @@ pub fn ready() -> Vec<Ready> {
         elementwise::tensor_matmul::<bf16>(512, 512, 512),
         elementwise::float8_matmul([512; 3], false),
         elementwise::float8_matmul([512; 3], true),
+        elementwise::rows_matmul::<i8, i32>([512; 3]),
+        elementwise::rows_matmul::<f32, f32>([512; 3]),
         compound::tensor_attention(Heads {
             heads: 2,
             tokens: 512,

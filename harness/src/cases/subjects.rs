@@ -47,8 +47,14 @@ fn products(size: Size, list: &mut Vec<Subject>) {
             formula,
             candidates: kernels::tensor_matmul::space(),
         });
-        list.extend([false, true].map(|is_promoted| Subject {
-            case: elementwise::float8_matmul([extent; 3], is_promoted),
+        let others = [
+            elementwise::float8_matmul([extent; 3], false),
+            elementwise::float8_matmul([extent; 3], true),
+            elementwise::rows_matmul::<i8, i32>([extent; 3]),
+            elementwise::rows_matmul::<f32, f32>([extent; 3]),
+        ];
+        list.extend(others.map(|case| Subject {
+            case,
             formula,
             candidates: kernels::tensor_matmul::space(),
         }));

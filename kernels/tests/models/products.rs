@@ -4,7 +4,7 @@ use exactile::{Buffer, Device, F8E4M3, Number, Result, bf16, f16};
 use exactile_kernels::activation::Activation;
 use exactile_kernels::{
     Setting, addmm, block_scaled_matmul, bmm, float8_matmul, grouped_matmul, linear, matmul,
-    persistent_matmul, scaled_matmul, tensor_matmul,
+    persistent_matmul, rows_matmul, scaled_matmul, tensor_matmul,
 };
 
 use super::super::{assert_close, numbers};
@@ -51,7 +51,8 @@ fn everywhere<T: Number + PartialEq>(
             .unwrap_or_else(|error| panic!("{device}, {tile:?}: {error}"));
         let found = out.to_vec().expect("is read");
         let golden = golden.get_or_insert_with(|| found.clone());
-        assert!(found == *golden, "{device}, {tile:?}");
+        let comparison = exactile::compare(&found[..], &golden[..]).expect("are alike");
+        assert!(comparison.bits_equal(), "{device}, {tile:?}: {comparison}");
     }
     golden.expect("ran")
 }
@@ -254,6 +255,60 @@ fn bytes_are_multiplied_and_scaled() {
         scaled_matmul([&a, &b], [&rows, &columns], out, SHAPE, setting)
     });
     assert_eq!(got, floats(&want, bf16::from_f32));
+}
+
+/// Rows, columns and products end within tiles, and rows of bytes no vector divides.
+#[test]
+fn bytes_and_floats_of_rows_are_multiplied() {
+    for shape @ [m, n, k] in [[72, 136, 272], [65, 9, 133]] {
+        let byte = |at: usize| (at * 89 % 251) as u8 as i8;
+        let [a, b] = [m * k, n * k].map(|len| (0..len).map(byte).collect::<Vec<i8>>());
+        let got = everywhere::<i32>(m * n, |device, out, setting| {
+            let [a, b] = [&a, &b].map(|part| Buffer::from_slice(device, part));
+            rows_matmul([&a?, &b?], out, shape, setting)
+        });
+        let want = |at: usize| {
+            let terms = a[at / n * k..][..k].iter().zip(&b[at % n * k..][..k]);
+            terms.map(|(&a, &b)| i32::from(a) * i32::from(b)).sum()
+        };
+        assert_eq!(got, (0..m * n).map(want).collect::<Vec<i32>>());
+        let all = numbers(m * k + n * k);
+        let (a, b) = all.split_at(m * k);
+        let got = everywhere::<f32>(m * n, |device, out, setting| {
+            let [a, b] = [a, b].map(|part| Buffer::from_slice(device, part));
+            rows_matmul([&a?, &b?], out, shape, setting)
+        });
+        let want = |at: usize| {
+            let terms = a[at / n * k..][..k].iter().zip(&b[at % n * k..][..k]);
+            terms.map(|(a, b)| a * b).sum::<f32>()
+        };
+        let want: Vec<f32> = (0..m * n).map(want).collect();
+        let greatest = want.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+        assert_near(&got, &want, greatest * 1e-3);
+    }
+}
+
+/// NaN whose bits do not count in TF32 are no infinities.
+#[test]
+fn nan_of_rows_stays_nan() {
+    let shape @ [m, n, k] = [72, 136, 272];
+    let all = numbers(m * k + n * k);
+    let (a, b) = all.split_at(m * k);
+    let [mut a, mut b] = [a, b].map(<[f32]>::to_vec);
+    a[5 * k + 7] = f32::from_bits(0x7f80_0001);
+    a[71 * k + 271] = f32::INFINITY;
+    b[9 * k + 270] = f32::from_bits(0xff80_1fff);
+    let got = everywhere::<f32>(m * n, |device, out, setting| {
+        let [a, b] = [&a, &b].map(|part| Buffer::from_slice(device, part));
+        rows_matmul([&a?, &b?], out, shape, setting)
+    });
+    for (at, sum) in got.iter().enumerate() {
+        match (at / n, at % n) {
+            (5, _) | (_, 9) => assert!(sum.is_nan(), "{at}: {sum}"),
+            (71, _) => assert!(!sum.is_finite(), "{at}: {sum}"),
+            _ => assert!(sum.is_finite(), "{at}: {sum}"),
+        }
+    }
 }
 
 /// Sums keep 13 bits of fraction; rows, columns and products end within tiles, and rows of bytes no vector divides.

@@ -3,13 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use exactile_core::ir::operand::may_have_columns;
 use exactile_core::ir::{BinaryOp, Func, Inst, Op, Value, op};
 
 /// Log2 of the columns of a chunk.
 const CHUNK_BITS: u32 = 6;
-
-/// The most columns of an instruction.
-const MOST_COLUMNS: i64 = 256;
 
 /// Products that begin together.
 #[derive(Default)]
@@ -95,13 +93,13 @@ fn lies_behind(func: &Func, first: Inst, second: &op::GroupMma) -> bool {
         && first.precision == second.precision
         && second.accumulator != sums;
     let held = first.a_offset.is_none() && second.a_offset.is_none();
+    let fits = func
+        .ty(first.b)
+        .pointee()
+        .is_some_and(|(dtype, _)| may_have_columns(dtype, first.columns + second.columns));
     let whole = first.transposed[1] == 1 && first.columns % (1 << CHUNK_BITS) == 0;
     let distance = (first.columns >> CHUNK_BITS) * i64::from(first.chunks[1]);
-    alike
-        && held
-        && whole
-        && first.columns + second.columns <= MOST_COLUMNS
-        && is_sum(func, second.b_offset, first.b_offset, distance)
+    alike && held && whole && fits && is_sum(func, second.b_offset, first.b_offset, distance)
 }
 
 /// Whether a value is the sum of another and a number.

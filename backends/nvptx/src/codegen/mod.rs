@@ -236,8 +236,13 @@ impl<'c> Emitter<'_, 'c> {
             op,
             LaneOp::TransferOp(_) | LaneOp::WarpOp(WarpOp::OrderOp(OrderOp::ProxyFence(_)))
         );
-        let multiplies = matches!(op, LaneOp::WarpOp(WarpOp::Mma(_) | WarpOp::GroupMma(_)));
-        (gpu.copies_boxes || !moves) && (gpu.mma.contains(&Precision::Hopper) || !multiplies)
+        let multiplied = match op {
+            LaneOp::WarpOp(WarpOp::Mma(op)) => op.precision,
+            LaneOp::WarpOp(WarpOp::GroupMma(op)) => op.precision,
+            _ => Precision::Ieee,
+        };
+        let multiplies = multiplied == Precision::Ieee || gpu.mma.contains(&multiplied);
+        (gpu.copies_boxes || !moves) && multiplies
     }
 
     fn result_elements(&self, inst: Inst) -> usize {

@@ -134,7 +134,10 @@ impl<'c> Emitter<'_, 'c> {
         let text = group_text(op, dtype, (a.as_ref(), &b), (columns, count, fresh));
         match fresh {
             true => {
-                let unknown = self.context.f32_type().get_undef().into();
+                let unknown = match sums[0].get_type() {
+                    BasicTypeEnum::FloatType(ty) => ty.get_undef().into(),
+                    _ => self.int_type(32).get_undef().into(),
+                };
                 self.on_sums(&vec![unknown; sums.len()], text, &others)
             }
             false => self.on_sums(&sums, text, &others),
@@ -142,16 +145,20 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     fn is_fresh(&self, sums: &[BasicValueEnum<'c>]) -> bool {
-        sums.iter().all(|sum| sum.into_float_value().is_null())
+        sums.iter().all(|sum| match *sum {
+            BasicValueEnum::FloatValue(sum) => sum.is_null(),
+            BasicValueEnum::IntValue(sum) => sum.is_null(),
+            _ => false,
+        })
     }
 
     /// Sums in other registers: the assembler cannot have products of several widths under way that share some of theirs.
     fn moved(&self, sums: &[BasicValueEnum<'c>]) -> Result<Elements<'c>> {
-        let float = BasicTypeEnum::from(self.context.f32_type());
         let moved = sums.iter().map(|&sum| {
+            let (ty, letter) = (sum.get_type(), register_letter(sum));
             let text = "mov.b32 $0, $1;".to_string();
-            let call =
-                self.inline_ptx(Some(float), text, "=f,f".to_string(), &[sum.into()], true)?;
+            let constraints = format!("={letter},{letter}");
+            let call = self.inline_ptx(Some(ty), text, constraints, &[sum.into()], true)?;
             let value = call.try_as_basic_value().basic();
             value.ok_or_else(|| Error::Llvm("`mov` has no result".to_string()))
         });
@@ -214,16 +221,16 @@ impl<'c> Emitter<'_, 'c> {
         text: String,
         others: &[IntValue<'c>],
     ) -> Result<Elements<'c>> {
-        let outputs = vec!["=f".to_string(); sums.len()];
+        let outputs = sums.iter().map(|&sum| format!("={}", register_letter(sum)));
         let inputs = (0..sums.len()).map(|at| at.to_string());
         let numbers = others.iter().map(|other| {
             let long = other.get_type().get_bit_width() == 64;
             if long { "l" } else { "r" }.to_string()
         });
-        let constraints = outputs.into_iter().chain(inputs).chain(numbers);
+        let constraints = outputs.chain(inputs).chain(numbers);
         let constraints: Vec<String> = constraints.chain(["~{memory}".to_string()]).collect();
-        let float = BasicTypeEnum::from(self.context.f32_type());
-        let result = self.context.struct_type(&vec![float; sums.len()], false);
+        let types: Vec<BasicTypeEnum<'c>> = sums.iter().map(BasicValueEnum::get_type).collect();
+        let result = self.context.struct_type(&types, false);
         let mut arguments: Vec<BasicMetadataValueEnum<'c>> =
             sums.iter().map(|&sum| sum.into()).collect();
         arguments.extend(
@@ -277,9 +284,19 @@ impl<'c> Emitter<'_, 'c> {
     }
 }
 
-/// How PTX names floats of 8 and 16 bits.
-fn float_name(dtype: DType) -> &'static str {
-    let special = [(DType::F8E4M3, "e4m3"), (DType::F8E5M2, "e5m2")];
+/// How a text names the register of a sum.
+fn register_letter(sum: BasicValueEnum<'_>) -> &'static str {
+    if sum.is_float_value() { "f" } else { "r" }
+}
+
+/// How PTX names what groups of warps multiply.
+fn operand_name(dtype: DType) -> &'static str {
+    let special = [
+        (DType::F8E4M3, "e4m3"),
+        (DType::F8E5M2, "e5m2"),
+        (DType::I8, "s8"),
+        (DType::F32, "tf32"),
+    ];
     let name = special.iter().find(|(of, _)| *of == dtype);
     name.map_or(dtype.name(), |(_, name)| name)
 }
@@ -292,7 +309,12 @@ fn group_text(
     (a, b): (Option<&Operand<'_>>, &Operand<'_>),
     (columns, sums, fresh): (i64, i64, bool),
 ) -> String {
-    let (held, name) = (columns / 2, float_name(dtype));
+    let (held, name) = (columns / 2, operand_name(dtype));
+    // Floats may be negated, which nothing asks for.
+    let (sum, signs) = match dtype.is_float() {
+        true => ("f32", ", 1, 1"),
+        false => ("s32", ""),
+    };
     let products = group_step(dtype);
     let steps = op.products as usize / products;
     let side = |side: Side| match may_be_transposed(dtype) {
@@ -330,8 +352,8 @@ fn group_text(
             writeln!(
                 text,
                 "{begin}add.s64 b, ${}, {}; \
-                 wgmma.mma_async.sync.aligned.m64n{columns}k{products}.f32.{name}.{name} \
-                 {{{}}}, {left}, b, {}, 1, 1{flags}{};",
+                 wgmma.mma_async.sync.aligned.m64n{columns}k{products}.{sum}.{name}.{name} \
+                 {{{}}}, {left}, b, {}{signs}{flags}{};",
                 2 * sums,
                 b.part(0, step),
                 registers.join(", "),

@@ -4,8 +4,8 @@ use super::runner::Runner;
 use crate::interp::Fault;
 use crate::interp::elements::{Elements, dtype};
 use crate::interp::mask::Mask;
-use crate::ir::operand::Side;
-use crate::ir::{DType, Inst, Value, op};
+use crate::ir::operand::{Side, tensor_sum};
+use crate::ir::{Inst, Value, op};
 use crate::semantics::dot::step;
 
 /// The rows of a fragment and its products.
@@ -103,7 +103,7 @@ impl Runner<'_, '_> {
                         right[k * columns + column],
                     )
                 });
-                sum = step([dtype, DType::F32], op.precision, pairs, sum);
+                sum = step([dtype, tensor_sum(dtype)], op.precision, pairs, sum);
             }
             result[place] = sum;
         }

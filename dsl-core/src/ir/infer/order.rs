@@ -29,13 +29,13 @@ impl Rules<'_> {
     }
 
     pub(super) fn pend(self, x: Value) -> Result<Type, String> {
-        let ty = self.one_of(x, &[DType::F32])?;
+        let ty = self.one_of(x, &[DType::F32, DType::I32, DType::U32])?;
         if ty.is_scalar() {
             return Err(format!(
                 "`pend` takes sums of several elements, found `{ty}`"
             ));
         }
-        Ok(ty.with_pending(DType::F32))
+        Ok(ty.with_pending(self.number(ty)?))
     }
 
     pub(super) fn settle(self, x: Value, pending: i64) -> Result<Type, String> {

@@ -1,7 +1,7 @@
 //! Type rules of ops on numbers whose one result follows from the operands.
 
 use super::expect::Rules;
-use crate::ir::operand::{fragment_sum, group_step, held, is_group_operand};
+use crate::ir::operand::{fragment_sum, group_step, group_sum, held, may_have_columns, tensor_sum};
 use crate::ir::{Class, DType, MAX_RANK, Op, Precision, Shape, Space, Type, op};
 
 /// Parts of the products of a tile that are added one by one, each of which is written out.
@@ -112,11 +112,12 @@ impl Rules<'_> {
     /// The accumulator's type.
     pub(super) fn group_mma(self, op: &op::GroupMma) -> Result<Type, String> {
         let (b, space) = self.pointer(op.b)?;
-        if !is_group_operand(op.precision, b) || space != Space::Shared {
+        let added = group_sum(op.precision, b).filter(|_| space == Space::Shared);
+        let Some(added) = added else {
             return Err(format!(
-                "`group_mma` takes floats of 8 or 16 bits in shared memory, found `{b}` in {space:?}"
+                "`group_mma` takes numbers of 8 bits, floats of 16 and `f32` that is cut in shared memory, found `{b}` in {space:?}"
             ));
-        }
+        };
         self.scalar_index("offset of b", op.b_offset)?;
         match op.a_offset {
             Some(offset) => {
@@ -140,17 +141,12 @@ impl Rules<'_> {
             }
         }
         let groups = self.func.warps.is_multiple_of(4);
-        let whole = op.columns % 8 == 0 && op.products % group_step(b) as i64 == 0;
-        let sizes = (8..=256).contains(&op.columns) && whole;
+        let whole = op.products % group_step(b) as i64 == 0;
+        let sizes = may_have_columns(b, op.columns) && whole;
         let places = [&op.transposed, &op.chunks].iter().all(|it| it.len() == 2);
         let sum = self.ty(op.accumulator);
         let held = sum.shape.elements() as i64 * 2;
-        if sum.pending() != Some(DType::F32)
-            || !groups
-            || !sizes
-            || !places
-            || held % op.columns != 0
-        {
+        if sum.pending() != Some(added) || !groups || !sizes || !places || held % op.columns != 0 {
             return Err(format!("`group_mma` has no such parts: {op:?} of `{sum}`"));
         }
         Ok(sum)
@@ -207,17 +203,24 @@ impl Rules<'_> {
                     "`dot` with an accumulator of `{sum}` takes {numbers} no wider, found `{a}`"
                 ));
             }
-            Precision::Hopper if sum != DType::F32 => {
-                return Err(format!(
-                    "`dot` with precision `hopper` adds in f32, found `{accumulator}`"
-                ));
-            }
             Precision::Hopper if !precision.admits(dtype) => {
                 return Err(format!(
-                    "`dot` with precision `hopper` takes floats of 8 to 32 bits, found `{a}`"
+                    "`dot` with precision `hopper` takes floats of 8 to 32 bits and integers of 8, found `{a}`"
                 ));
             }
-            Precision::Ieee | Precision::Hopper => {}
+            Precision::Cut if !precision.admits(dtype) => {
+                return Err(format!(
+                    "`dot` with precision `hopper_cut` takes `f32`, found `{a}`"
+                ));
+            }
+            Precision::Hopper | Precision::Cut if sum != tensor_sum(dtype) => {
+                return Err(format!(
+                    "`dot` with precision `{}` of `{dtype}` adds in {}, found `{accumulator}`",
+                    precision.word(),
+                    tensor_sum(dtype)
+                ));
+            }
+            Precision::Ieee | Precision::Hopper | Precision::Cut => {}
         }
         let k = multiplied([a, b, accumulator])?;
         if b.dtype() != Some(dtype) {

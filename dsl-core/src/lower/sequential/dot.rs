@@ -46,7 +46,7 @@ impl Lowerer<'_> {
             accumulator,
             precision,
         } = *op;
-        if precision == Precision::Hopper {
+        if precision != Precision::Ieee {
             return self.tensor_dot(inst, op);
         }
         let result = self.source.inst(inst).results[0];

@@ -177,7 +177,7 @@ impl Planner<'_> {
             match dot.precision {
                 Precision::Ieee => self.needed.extend([dot.a, dot.b]),
                 // Each element is read once.
-                Precision::Hopper => {}
+                Precision::Hopper | Precision::Cut => {}
             }
         } else if let Op::Gather(op::Gather { x, .. }) = op {
             self.needed.insert(*x);

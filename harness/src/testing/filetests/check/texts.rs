@@ -4,7 +4,7 @@ use exactile_core::facts::Facts;
 use exactile_core::ir::Func;
 use exactile_core::passes;
 use exactile_core::pipeline::unobserved;
-use exactile_core::target::{Bounds, Distribution, Target};
+use exactile_core::target::{Bounds, Target};
 
 use super::Checker;
 use crate::testing::execute::{self, Place, Proven};
@@ -17,7 +17,7 @@ impl Checker<'_> {
             "expand_tiles" => passes::expand_tiles::expand_tiles,
             "expand_accumulators" => passes::expand_accumulators::expand_accumulators,
             "promote_dots" => passes::promote_dots::promote_dots,
-            "widen_dots" => |func| passes::widen_dots::widen_dots(func, Distribution::Sequential),
+            "widen_dots" => |func| passes::widen_dots::widen_dots(func, &Target::CPU),
             "decompose" => passes::decompose::decompose,
             "simplify" => passes::simplify::simplify,
             "fold" => passes::fold::fold,
