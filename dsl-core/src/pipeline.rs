@@ -13,7 +13,7 @@ use crate::passes::boxes::Share;
 use crate::passes::{
     boxes, cut_products, decompose, expand_accumulators, expand_elements, expand_prints,
     expand_tiles, legalise, long_sums, nan_bits, narrow, promote_dots, quotients, resolve,
-    sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
+    roll_edges, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, lanes_of, warps_of};
@@ -145,6 +145,7 @@ const LANE: &[Stage] = &[
     distributed!("narrow_comparisons", narrow::narrow_comparisons),
     distributed!("decide_elements", narrow::decide_elements),
     plain!("tidy_lanes", tidy),
+    distributed!("roll_edges", roll_edges::roll_edges),
 ];
 
 /// What every lane function needs before a backend takes it, one written by hand as well.

@@ -32,6 +32,7 @@ pub mod quotients;
 pub mod ranges;
 pub mod resolve;
 pub mod rewrite;
+pub mod roll_edges;
 pub mod simplify;
 pub mod sort_keys;
 pub mod specialise;

@@ -5,6 +5,7 @@
 //! the ends of the ranges, and that they do not wrap, so it is exact about machine integers. What ranges
 //! alone decide becomes a constant.
 
+mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use crate::ir::{
     BinaryOp, CompareOp, DType, Func, Inst, InstData, Literal, Op, Region, Shape, Stage, Trait,
     Type, Value, op,
 };
+use parts::Versions;
 
 /// What is known of the values of a function as it was before any split; those of a split are new.
 struct Known {
@@ -173,8 +175,19 @@ fn split(func: &mut Func, of: Region, known: &Known, most: usize) -> Option<Regi
     }
     let proven: Vec<Value> = proofs.into_keys().collect();
     let masks = dependents(builder.func(), &head, &proven);
-    let unchecked =
-        condition.map(|condition| branch(&mut builder, &proven, condition, (&masks, &tail)));
+    let parts = parts::parts(builder.func(), &tail, &proven, &masks);
+    let unchecked = condition.and_then(|condition| match parts {
+        Some(parts) => {
+            let versions = Versions {
+                proven: &proven,
+                masks: &masks,
+                condition,
+            };
+            versions.of_parts(&mut builder, of, parts);
+            None
+        }
+        None => Some(branch(&mut builder, &proven, condition, (&masks, &tail))),
+    });
     *func = builder
         .finish()
         .expect("broken invariant: ends are scalars of one type");

@@ -1,23 +1,17 @@
-//! `stop_outside`, `stop_index` and `stop_assertion`: the comparison in line, the report of an error in a cold function.
+//! `stop_outside`, `stop_index` and `stop_assertion`: the comparison in line, the report of an error at the end.
 
 use exactile_core::ir::{Op, Value, op};
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
-use inkwell::module::Linkage;
-use inkwell::types::BasicMetadataTypeEnum;
-use inkwell::values::{
-    BasicMetadataValueEnum, BasicValue, FunctionValue, IntValue, PhiValue, PointerValue,
-};
-use inkwell::{AddressSpace, AtomicOrdering, AtomicRMWBinOp, IntPredicate};
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PhiValue, PointerValue};
+use inkwell::{AtomicOrdering, AtomicRMWBinOp, IntPredicate};
 
 use super::Emitter;
 use super::value::Elements;
 use crate::error::{Error, Result};
 use crate::memory::element_address;
 use crate::record;
-
-/// Program, site and element order errors; the offset comes with them.
-const KEYS: usize = 3;
 
 /// Where programs end that have accessed something out of bounds.
 pub(super) struct End<'c> {
@@ -130,7 +124,6 @@ impl<'c> Emitter<'_, 'c> {
             .hidden
             .error_record
             .ok_or_else(|| Error::Llvm("the kernel has no error record".to_string()))?;
-        let report = self.report_function()?;
         let block = |name| self.context.append_basic_block(self.kernel, name);
         let (stopped, failed, end) = (block("stopped"), block("out_of_bounds"), block("end"));
         self.builder.position_at_end(stopped);
@@ -147,15 +140,11 @@ impl<'c> Emitter<'_, 'c> {
         let holds = wrong.as_basic_value().into_int_value();
         self.builder.build_conditional_branch(holds, failed, end)?;
         self.builder.position_at_end(failed);
-        let mut arguments: Vec<BasicMetadataValueEnum<'c>> = vec![record.into()];
-        arguments.extend(access.iter().map(|phi| {
-            let value: BasicMetadataValueEnum<'c> = phi.as_basic_value().into();
-            value
-        }));
-        // A parameter, which takes no register.
-        arguments.extend(self.extent_of_report().map(BasicMetadataValueEnum::from));
-        self.builder.build_call(report, &arguments, "")?;
-        self.builder.build_unconditional_branch(end)?;
+        let found: Vec<IntValue<'c>> = access
+            .iter()
+            .map(|phi| phi.as_basic_value().into_int_value())
+            .collect();
+        self.report(record, [found[0], found[1], found[2], found[3]], end)?;
         self.builder.position_at_end(end);
         self.builder.build_return(None)?;
         Ok(End {
@@ -180,51 +169,25 @@ impl<'c> Emitter<'_, 'c> {
             .ok_or_else(|| Error::Unsupported("check_bounds of shared memory".to_string()))
     }
 
-    /// The device function that keeps the least error, made once.
-    fn report_function(&mut self) -> Result<FunctionValue<'c>> {
-        if let Some(function) = self.report {
-            return Ok(function);
-        }
-        let caller = self.builder.get_insert_block();
-        let (wide, void) = (self.context.i64_type(), self.context.void_type());
-        let pointer = self.context.ptr_type(AddressSpace::from(1u16));
-        let mut parameters = vec![pointer.into()];
-        parameters.extend([BasicMetadataTypeEnum::from(wide); 4]);
-        parameters.extend(
-            self.extent_of_report()
-                .map(|_| BasicMetadataTypeEnum::from(wide)),
-        );
-        let ty = void.fn_type(&parameters, false);
-        let function =
-            self.module
-                .add_function("exactile$report_bounds", ty, Some(Linkage::Internal));
-        for name in ["noinline", "cold", "nounwind"] {
-            function.add_attribute(AttributeLoc::Function, self.enum_attribute(name));
-        }
-        self.report = Some(function);
-        self.report_body(function)?;
-        if let Some(caller) = caller {
-            self.builder.position_at_end(caller);
-        }
-        Ok(function)
-    }
-
+    /// Keeps the least error, and goes on at `done`. It stands in the kernel, and not in a function of its own, because it is there
+    /// once and the assembler takes longer for a call and a second function.
+    ///
     /// Lanes of one warp compete for the lock, and the winner must not wait for the others before
     /// it has released it. So one iteration takes and releases the lock, and all lanes meet at its
     /// end; inline PTX hides from the optimiser that the winners leave there.
-    fn report_body(&self, function: FunctionValue<'c>) -> Result<()> {
+    fn report(
+        &self,
+        address: PointerValue<'c>,
+        access: [IntValue<'c>; 4],
+        done: BasicBlock<'c>,
+    ) -> Result<()> {
         let builder = &self.builder;
-        let block = |name| self.context.append_basic_block(function, name);
-        let (entry, attempt, locked) = (block("entry"), block("attempt"), block("locked"));
-        let (replace, release) = (block("replace"), block("release"));
-        let (meet, done) = (block("meet"), block("done"));
-        let arguments = function.get_params();
-        let address = arguments[0].into_pointer_value();
+        let block = |name| self.context.append_basic_block(self.kernel, name);
+        let (attempt, locked) = (block("attempt"), block("locked"));
+        let (replace, release, meet) = (block("replace"), block("release"), block("meet"));
         let (free, taken) = (self.int(32, 0), self.int(32, 1));
-        builder.position_at_end(entry);
-        let access = [1, 2, 3, 4].map(|index| arguments[index].into_int_value());
-        let extent = arguments.get(5).map(|it| it.into_int_value());
-        let program = self.linear_program(extent)?;
+        // A parameter, which takes no register.
+        let program = self.linear_program(self.extent_of_report())?;
         let found = self.first_outside(program, access)?;
         let lock = self.word_address(address, record::LOCK)?;
         let (turn, on_host) = self.turn_of(address)?;
@@ -249,8 +212,8 @@ impl<'c> Emitter<'_, 'c> {
         builder.position_at_end(replace);
         for record in [address, on_host] {
             self.write_word(record, record::PRESENT, turn)?;
-            for (field, &value) in found.iter().enumerate() {
-                self.write_word(record, record::FIELDS + field, value)?;
+            for (pair, at) in found.chunks_exact(2).zip((record::FIELDS..).step_by(2)) {
+                self.write_pair(record, at, [pair[0], pair[1]])?;
             }
         }
         builder.build_unconditional_branch(release)?;
@@ -263,19 +226,15 @@ impl<'c> Emitter<'_, 'c> {
         builder.position_at_end(meet);
         let left = self.opaque_flag(won)?;
         builder.build_conditional_branch(left, done, attempt)?;
-        builder.position_at_end(done);
-        builder.build_return(None)?;
         Ok(())
     }
 
     /// The turn of a record, and the record of the host.
     fn turn_of(&self, record: PointerValue<'c>) -> Result<(IntValue<'c>, PointerValue<'c>)> {
         let pointer = record.get_type();
-        let words = self.read_word(record, record::TURNS)?;
+        let [words, place] = self.read_pair(record, record::TURNS)?;
         let words = self.builder.build_int_to_ptr(words, pointer, "")?;
-        let turn = self.read_word(words, record::TURN)?;
-        let host = self.read_word(words, record::HOST)?;
-        let place = self.read_word(record, record::PLACE)?;
+        let [host, turn] = self.read_pair(words, record::HOST)?;
         let host = self.builder.build_int_add(host, place, "")?;
         Ok((turn, self.builder.build_int_to_ptr(host, pointer, "")?))
     }
@@ -318,12 +277,13 @@ impl<'c> Emitter<'_, 'c> {
         Ok(vec![program, site, element, offset])
     }
 
-    /// Whether the keys of `found` are lexicographically below those in the record.
+    /// Whether program, site and element of `found`, which order errors, are lexicographically below those in the record.
     fn precedes(&self, address: PointerValue<'c>, found: &[IntValue<'c>]) -> Result<IntValue<'c>> {
         let builder = &self.builder;
         let mut below = self.int(1, 0);
-        for (key, &value) in found[..KEYS].iter().enumerate().rev() {
-            let kept = self.read_word(address, record::FIELDS + key)?;
+        let [program, site] = self.read_pair(address, record::FIELDS)?;
+        let element = self.read_word(address, record::FIELDS + 2)?;
+        for (&value, kept) in found.iter().zip([program, site, element]).rev() {
             let less = builder.build_int_compare(IntPredicate::ULT, value, kept, "")?;
             let equal = builder.build_int_compare(IntPredicate::EQ, value, kept, "")?;
             let tied = builder.build_and(equal, below, "")?;
@@ -342,19 +302,50 @@ impl<'c> Emitter<'_, 'c> {
         )?)
     }
 
-    /// Volatile, which the memory model of PTX takes for relaxed in the whole system: another multiprocessor wrote it.
     fn read_word(&self, base: PointerValue<'c>, word: usize) -> Result<IntValue<'c>> {
-        let address = self.word_address(base, word)?;
-        let loaded = self
-            .builder
-            .build_load(self.context.i64_type(), address, "")?;
-        if let Some(load) = loaded.as_instruction_value() {
-            load.set_volatile(true)?;
-        }
+        let loaded = self.read(self.context.i64_type().into(), base, word)?;
         Ok(loaded.into_int_value())
     }
 
+    /// A word of an even number and the one behind it.
+    fn read_pair(&self, base: PointerValue<'c>, word: usize) -> Result<[IntValue<'c>; 2]> {
+        let ty = self.context.i64_type().vec_type(2);
+        let loaded = self.read(ty.into(), base, word)?;
+        let words = self.unpack(loaded.into_vector_value())?;
+        Ok([words[0].into_int_value(), words[1].into_int_value()])
+    }
+
+    /// Volatile, which the memory model of PTX takes for relaxed in the whole system: another multiprocessor wrote it.
+    fn read(
+        &self,
+        ty: BasicTypeEnum<'c>,
+        base: PointerValue<'c>,
+        word: usize,
+    ) -> Result<BasicValueEnum<'c>> {
+        let address = self.word_address(base, word)?;
+        let loaded = self.builder.build_load(ty, address, "")?;
+        if let Some(load) = loaded.as_instruction_value() {
+            load.set_volatile(true)?;
+        }
+        Ok(loaded)
+    }
+
     fn write_word(&self, base: PointerValue<'c>, word: usize, value: IntValue<'c>) -> Result<()> {
+        self.write(base, word, value.into())
+    }
+
+    /// Writes a word of an even number and the one behind it.
+    fn write_pair(
+        &self,
+        base: PointerValue<'c>,
+        word: usize,
+        values: [IntValue<'c>; 2],
+    ) -> Result<()> {
+        let pair = self.pack(&values.map(BasicValueEnum::from))?;
+        self.write(base, word, pair.into())
+    }
+
+    fn write(&self, base: PointerValue<'c>, word: usize, value: BasicValueEnum<'c>) -> Result<()> {
         let address = self.word_address(base, word)?;
         self.builder
             .build_store(address, value)?

@@ -1,9 +1,10 @@
 //! Structured control flow: `for`, `if` and `while` as blocks and phis.
 
-use exactile_core::ir::{Inst, Region, Value, op};
+use exactile_core::ir::{CompareOp, Inst, Op, Region, Type, Value, op};
 use inkwell::IntPredicate;
+use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
-use inkwell::values::{BasicValueEnum, PhiValue};
+use inkwell::values::{BasicValueEnum, IntValue, PhiValue};
 
 use super::Emitter;
 use super::value::Elements;
@@ -134,7 +135,11 @@ impl<'c> Emitter<'_, 'c> {
 
     pub(super) fn while_loop(&mut self, inst: Inst, op: &op::While) -> Result<()> {
         let op::While { before, body, .. } = *op;
-        let init = self.all(&op.init);
+        let mut init = self.all(&op.init);
+        let counts = self.counts_to_constant(op);
+        if counts {
+            init[0][0] = self.opaque_number(init[0][0].into_int_value())?.into();
+        }
         let entry = self.current()?;
         let (header, inner, exit) = (
             self.block("while"),
@@ -144,6 +149,9 @@ impl<'c> Emitter<'_, 'c> {
         self.builder.build_unconditional_branch(header)?;
         self.builder.position_at_end(header);
         let carried = self.phis(&init, entry)?;
+        if counts {
+            self.keep_loop()?;
+        }
         let parameters = self.func.region(before).parameters.clone();
         self.bind(&parameters, &results(&carried));
         let mut yielded = self.region(before)?;
@@ -160,6 +168,43 @@ impl<'c> Emitter<'_, 'c> {
         self.builder.position_at_end(exit);
         let defined = self.func.inst(inst).results.clone();
         self.bind(&defined, &yielded);
+        Ok(())
+    }
+
+    /// Whether a loop counts up to a constant and carries nothing else: a `while` like that is there for its shorter code.
+    fn counts_to_constant(&self, op: &op::While) -> bool {
+        let func = self.func;
+        let [counter] = func.region(op.before).parameters[..] else {
+            return false;
+        };
+        let [bound, compare, _] = func.region(op.before).insts[..] else {
+            return false;
+        };
+        let (compares, end) = (func.op(compare), func.inst(bound).results.first());
+        let below = matches!(compares, &Op::Compare(op::Compare { op: CompareOp::Lt, lhs, rhs }) if lhs == counter && Some(&rhs) == end);
+        below && matches!(func.op(bound), Op::Constant(_)) && func.ty(counter) == Type::INDEX
+    }
+
+    /// A number of 64 bits of which the optimiser knows nothing.
+    fn opaque_number(&self, number: IntValue<'c>) -> Result<IntValue<'c>> {
+        let wide = self.context.i64_type();
+        let call = self.inline_ptx(
+            Some(wide.into()),
+            "mov.b64 $0, $1;".to_string(),
+            "=l,l".to_string(),
+            &[number.into()],
+            false,
+        )?;
+        let number = call.try_as_basic_value().basic();
+        let number = number.ok_or_else(|| Error::Llvm("a move has no result".to_string()))?;
+        Ok(number.into_int_value())
+    }
+
+    /// Has the assembler leave the loop whose first block this is as it is.
+    fn keep_loop(&self) -> Result<()> {
+        let text = ".pragma \"nounroll\";".to_string();
+        let call = self.inline_ptx(None, text, String::new(), &[], true)?;
+        call.add_attribute(AttributeLoc::Function, self.enum_attribute("convergent"));
         Ok(())
     }
 

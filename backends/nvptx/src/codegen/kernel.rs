@@ -68,7 +68,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             hidden: HiddenValues::default(),
             program: None,
             shared: None,
-            report: None,
             native: options.target.native,
             lanes_part: super::meeting::lanes_part(func),
             beside: super::beside::Beside::of(func),

@@ -148,7 +148,6 @@ struct Emitter<'a, 'c> {
     /// Coordinates of the program where they are not those of its thread block.
     program: Option<[IntValue<'c>; 3]>,
     shared: Option<PointerValue<'c>>,
-    report: Option<FunctionValue<'c>>,
     native: Native,
     lanes_part: bool,
     beside: beside::Beside,

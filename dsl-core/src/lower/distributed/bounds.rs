@@ -42,6 +42,14 @@ struct Shown {
     inside: Value,
 }
 
+impl Shown {
+    /// Whether it reports whatever another access has out of bounds.
+    fn reports(&self, other: &MemoryAccess) -> bool {
+        let of = |tile: &MemoryAccess| (tile.base, tile.offsets, tile.mask);
+        of(&self.tile) == of(other)
+    }
+}
+
 impl Lowering<'_> {
     /// Before the first of some instructions, which follow each other: ends the program where it
     /// accesses an element out of bounds that is not masked off. Those after it for which scalars
@@ -83,7 +91,10 @@ impl Lowering<'_> {
         let on_true = self.nested(|_| Ok(()))?;
         let on_false = self.nested(|this| {
             this.wait_to_end();
-            for Shown { inst, tile, .. } in &shown {
+            for (at, Shown { inst, tile, .. }) in shown.iter().enumerate() {
+                if shown[..at].iter().any(|before| before.reports(tile)) {
+                    continue;
+                }
                 if tile.mask.is_none_or(|mask| this.is_ready(mask)) {
                     this.stop_by_elements(*inst, tile)?;
                 } else {

@@ -105,3 +105,26 @@ fn masks_state_what_shows_them() {
   store %1, %3, %10, mask=%9";
     assert!(text.contains(mask), "{text}");
 }
+
+/// What sorts is there once, and its accesses in two versions.
+#[test]
+fn sorts_are_there_once() {
+    let source = "func @f block (%x: ptr<f32>, %y: ptr<f32> write, %n: i64) {
+         %a = arange start=0, end=8 : tile<8xi64>
+         %l = splat %n : tile<8xi64>
+         %m = lt %a, %l : tile<8xbool>
+         %v = load %x, %a, mask=%m : tile<8xf32>
+         %w = neg %v : tile<8xf32>
+         %s = sort [%w], keys=1, axis=0, direction=ascending, count=8 : tile<8xf32>
+         %t = mul %s, %s : tile<8xf32>
+         store %y, %a, %t, mask=%m
+       }";
+    let mut func = parse(source, "f.bir").expect("parses");
+    split_uniform_masks(&mut func, None);
+    tidy(&mut func);
+    let text = verify::block(func).expect("is valid").to_string();
+    assert_eq!(text.matches("sort [").count(), 1, "{text}");
+    assert_eq!(text.matches("load ").count(), 2, "{text}");
+    assert_eq!(text.matches("store ").count(), 2, "{text}");
+    assert_eq!(text.matches("mask=").count(), 2, "{text}");
+}

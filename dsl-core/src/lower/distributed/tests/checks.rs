@@ -223,3 +223,25 @@ fn an_index_out_of_range_means_the_nearest() {
         }
     }
 }
+
+#[test]
+fn what_is_written_where_it_was_read_is_searched_once() {
+    let source = "func @f block (%x: ptr<f32> write, %y: ptr<f32>, %n: i64) {
+      %i = arange start=0, end=256 : tile<256xi64>
+      %l = splat %n : tile<256xi64>
+      %m = lt %i, %l : tile<256xbool>
+      %a = load %x, %i, mask=%m : tile<256xf32>
+      %b = load %y, %i, mask=%m : tile<256xf32>
+      %c = add %a, %b : tile<256xf32>
+      store %x, %i, %c, mask=%m
+    }";
+    let text = lowered(source, 2, Bounds::Checked).to_string();
+    assert_eq!(text.matches("stop_outside").count(), 2, "{text}");
+    let given = [
+        Given::Random(200, 0),
+        Given::Random(256, 0),
+        Given::Scalar(256),
+    ];
+    let error = error(source, 2, [1, 1, 1], &given).expect("an error");
+    assert_eq!((error.site, error.element), (0, 200));
+}

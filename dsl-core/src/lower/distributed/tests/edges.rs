@@ -56,3 +56,83 @@ fn products_at_edges_are_loops() {
     let text = compiled(func, &options).to_string();
     assert_eq!(text.matches("= fma ").count(), 32 + 8, "{text}");
 }
+
+/// Writes the products of tiles of two arrays to the second, `shift` elements further on. Elements are there whose
+/// offset (`o`), or whose index in the tile (`i`), is below `%n`.
+fn stream(size: usize, shift: i64, bound: &str) -> String {
+    format!(
+        "func @s block (%x: ptr<f16> divisor=16, %y: ptr<f32> write divisor=16, %n: i64) {{
+          %p = program_id axis=0 : i64
+          %b = constant value=i64({size}) : i64
+          %f = mul %p, %b : i64
+          %v = splat %f : tile<{size}xi64>
+          %i = arange start=0, end={size} : tile<{size}xi64>
+          %o = add %v, %i : tile<{size}xi64>
+          %l = splat %n : tile<{size}xi64>
+          %m = lt %{bound}, %l : tile<{size}xbool>
+          %h = load %x, %o, mask=%m : tile<{size}xf16>
+          %a = cast %h : tile<{size}xf32>
+          %c = load %y, %o, mask=%m : tile<{size}xf32>
+          %r = mul %a, %c : tile<{size}xf32>
+          %t = constant value=i64({shift}) : tile<{size}xi64>
+          %u = add %o, %t : tile<{size}xi64>
+          store %y, %u, %r, mask=%m
+        }}"
+    )
+}
+
+fn loops(source: &str, bounds: Bounds) -> usize {
+    let func = verify::block(parse(source, "test.bir").expect("parses")).expect("verifies");
+    let schedule = Schedule {
+        warps: Some(1),
+        ..Schedule::default()
+    };
+    let options = Options {
+        schedule,
+        bounds,
+        ..Options::default()
+    };
+    let text = compiled(func, &options).to_string();
+    text.matches("while [").count()
+}
+
+#[test]
+fn streams_at_edges_have_the_same_bits() {
+    for (size, there) in [
+        (512, 1100),
+        (512, 512),
+        (512, 3),
+        (1024, 4000),
+        (4096, 5000),
+    ] {
+        let given = [
+            Given::Random(there, 0),
+            Given::Random(there + 7, 0),
+            Given::Scalar(there as i64),
+        ];
+        let programs = there.div_ceil(size) as u32;
+        check(&stream(size, 0, "o"), [programs, 1, 1], &given);
+    }
+    // Each element of one program is written where the next one of its own was read.
+    let given = [
+        Given::Random(500, 0),
+        Given::Random(507, 0),
+        Given::Scalar(500),
+    ];
+    check(&stream(512, 7, "o"), [1, 1, 1], &given);
+}
+
+#[test]
+fn streams_at_edges_are_loops() {
+    assert_eq!(loops(&stream(512, 0, "o"), Bounds::Unchecked), 1);
+}
+
+#[test]
+fn streams_that_all_programs_run_are_written_out() {
+    assert_eq!(loops(&stream(512, 0, "i"), Bounds::Unchecked), 0);
+}
+
+#[test]
+fn streams_that_read_what_they_wrote_are_written_out() {
+    assert_eq!(loops(&stream(512, 7, "o"), Bounds::Unchecked), 0);
+}
