@@ -54,7 +54,7 @@ fn an_access_out_of_bounds_names_line_program_and_index() {
             }) => {
                 assert_eq!((kernel.as_str(), argument.as_str()), ("overrun", "y"));
                 assert!(loc.file.ends_with("launch.rs"), "{loc}");
-                assert_eq!(loc.line, 18);
+                assert_eq!(loc.line, 20);
                 assert_eq!((length, program, element, offset), (10, [1, 0, 0], 2, 10));
             }
             other => panic!("{device}: expected an error, found {other:?}"),

@@ -177,11 +177,11 @@ held! {
     "tests/suite/products.rs::batches_are_multiplied":
         "f32", "yes" "yes" "lanes" "not yet run", "bits";
     "tests/suite/programs.rs::every_way_to_run_a_program_gives_the_same_bits":
-        "all types", "yes" "yes" "lanes" "not yet run", "bits";
+        "all types", "yes" "yes" "lanes" "with selftest programs", "bits";
     "tests/suite/promoted.rs::bytes_are_added_by_parts":
         "F8E4M3", "yes" "yes" "lanes" "not yet run", "bits";
     "tests/suite/runtime.rs::launches_are_queued":
-        "f32", "yes" "yes" "lanes" "not yet run", "bits";
+        "f32", "yes" "yes" "lanes" "with selftest runtime", "bits";
     "tests/suite/scaled.rs::blocks_of_e4m3_in_singles":
         "F8E4M3", "yes" "yes" "lanes" "not yet run", "bits";
     "tests/suite/scaled.rs::bytes_hold_two_floats":
