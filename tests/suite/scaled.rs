@@ -80,7 +80,8 @@ fn leaves_nan_to_others(a: Ptr<f32>, out: PtrMut<f32>) {
 fn products_that_do_not_look_for_nan_are_for_the_compiler() {
     let errors = leaves_nan_to_others().trace().expect_err("is refused");
     let text = errors.to_string();
-    let told = "`Precision::Cut` is for the compiler, which looks for NaN: take `Precision::Hopper`";
+    let told =
+        "`Precision::Cut` is for the compiler, which looks for NaN: take `Precision::Hopper`";
     assert!(text.contains(told), "{text}");
 }
 
