@@ -1,4 +1,4 @@
-//! What tensor cores take of their operands: how many a lane holds (`layout::fragment`), and how those of 8 and 16 bits lie in
+//! What tensor cores take of their operands: how many a lane holds (`layout::fragment`), and how they lie in
 //! shared memory for groups of warps (`layout::group`).
 
 use super::{DType, Func, Precision, op};
@@ -15,10 +15,12 @@ pub const fn held(operand: DType) -> [u32; 3] {
 /// The type in which tensor cores add products of operands of this type, which they multiply.
 #[must_use]
 pub const fn tensor_sum(operand: DType) -> DType {
-    match operand {
-        DType::I8 => DType::I32,
-        DType::U8 => DType::U32,
-        _ => DType::F32,
+    if matches!(operand, DType::I8) {
+        DType::I32
+    } else if matches!(operand, DType::U8) {
+        DType::U32
+    } else {
+        DType::F32
     }
 }
 

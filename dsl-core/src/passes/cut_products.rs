@@ -15,17 +15,21 @@ use crate::ir::{
     Access, Axis, BinaryOp, Cache, CompareOp, DType, Func, Inst, Literal, Op, Order, Precision,
     Region, Shape, Stage, Type, Value, op,
 };
+use crate::target::Target;
 
 /// Makes products of `f32` by Hopper's tensor cores such of [`Precision::Cut`], where groups of so many warps share
 /// them, a loop adds them up, and its operands can be loaded again.
-pub fn cut_products(func: &mut Func, share: Share) {
+pub fn cut_products(func: &mut Func, target: &Target, share: Share) {
+    if !target.gpu.mma.contains(&Precision::Cut) {
+        return;
+    }
     let loops = func.all_regions().into_iter().flat_map(|region| {
         let insts = &func.region(region).insts;
         insts.iter().map(move |&inst| (region, inst))
     });
     let loops: Vec<(Region, Inst)> = loops.collect();
-    let found = loops.into_iter();
-    let found: Vec<Sum> = found
+    let found: Vec<Sum> = loops
+        .into_iter()
         .filter_map(|(region, inst)| Sum::find(func, region, inst, share))
         .collect();
     if found.is_empty() {
@@ -109,7 +113,7 @@ impl Sum {
             .finish()
             .expect("broken invariant: sums are as they were before");
         let mut own = BTreeSet::new();
-        for inst in func.region(self.region).insts[before..].to_vec() {
+        for &inst in &func.region(self.region).insts[before..] {
             own.insert(inst);
             for region in func.op(inst).regions() {
                 func.walk(region, &mut |it| {
@@ -144,66 +148,85 @@ impl Sum {
 
     /// Where an operand of the loop is NaN, by its place in a tile.
     fn nan(&self, builder: &mut Builder) -> [Value; 2] {
-        let func = builder.func();
-        let (Some(Control::For(around)), Op::Dot(product)) =
-            (func.op(self.around).control(), func.op(self.dot).clone())
-        else {
+        let Some(again) = self.again(builder.func()) else {
             return [builder.poison(); 2];
         };
-        let around = around.clone();
-        let all = &func.region(around.body).insts;
-        let insts: Vec<Inst> = all[..all.len() - 1]
-            .iter()
-            .copied()
-            .filter(|&inst| inst != self.dot)
-            .collect();
-        let without = |values: &[Value]| -> Vec<Value> {
-            let kept = values.iter().enumerate();
-            kept.filter(|&(at, _)| at != self.position)
-                .map(|(_, &value)| value)
-                .collect()
-        };
-        let (index, carried) = func.region(around.body).parameters.split_first().unzip();
-        let parameters: Vec<Value> = index
-            .into_iter()
-            .copied()
-            .chain(without(carried.unwrap_or_default()))
-            .collect();
-        let yielded = without(func.yielded(around.body));
-        let operands = [product.a, product.b];
-        let none = operands.map(|operand| {
+        let none = again.operands.map(|operand| {
             let shape: Shape = builder.ty(operand).shape;
             builder.filled(Literal::from_bits(DType::Bool, 0), shape)
         });
-        let init = [without(&around.init), none.to_vec()].concat();
-        let own = parameters[..1].iter().chain(&init);
+        let init = [&again.around.init[..], &none].concat();
+        let own = again.parameters[..1].iter().chain(&init);
         let types: Vec<Type> = own.map(|&value| builder.ty(value)).collect();
         let body = builder.region_with(&types, |builder, values| {
-            let pairs = parameters.iter().copied().zip(values.iter().copied());
-            let mut map: BTreeMap<Value, Value> = pairs.collect();
+            let (parameters, before) = values.split_at(again.parameters.len());
+            let pairs = again.parameters.iter().zip(parameters);
+            let mut map: BTreeMap<Value, Value> = pairs.map(|(&from, &to)| (from, to)).collect();
             let region = builder.region();
-            let copied = duplicate(builder.func_mut(), &insts, &mut map);
+            let copied = duplicate(builder.func_mut(), &again.insts, &mut map);
             builder.func_mut().region_mut(region).insts.extend(copied);
             let mapped = |value: Value| map.get(&value).copied().unwrap_or(value);
-            let before = &values[parameters.len()..];
-            let found = operands.iter().zip(before).map(|(&operand, &before)| {
-                let operand = mapped(operand);
-                let is_nan = builder.compare(CompareOp::Ne, operand, operand);
-                builder.binary(BinaryOp::Or, before, is_nan)
-            });
+            let found = again
+                .operands
+                .iter()
+                .zip(before)
+                .map(|(&operand, &before)| {
+                    let operand = mapped(operand);
+                    let is_nan = builder.compare(CompareOp::Ne, operand, operand);
+                    builder.binary(BinaryOp::Or, before, is_nan)
+                });
             let found: Vec<Value> = found.collect();
-            yielded.iter().map(|&it| mapped(it)).chain(found).collect()
+            let yielded = again.yielded.iter().map(|&it| mapped(it));
+            yielded.chain(found).collect()
         });
         let op = op::For {
             init,
             stages: 1,
             body,
-            ..around
+            ..again.around
         };
         let inst = builder.emit(Op::For(op), &[]);
         let results = builder.results(inst);
         [results[results.len() - 2], results[results.len() - 1]]
     }
+
+    /// The loop without its sum.
+    fn again(&self, func: &Func) -> Option<Again> {
+        let (Some(Control::For(around)), Op::Dot(product)) =
+            (func.op(self.around).control(), func.op(self.dot))
+        else {
+            return None;
+        };
+        let region = func.region(around.body);
+        let (_, insts) = region.insts.split_last()?;
+        let insts = insts.iter().copied().filter(|&inst| inst != self.dot);
+        let without = |values: &[Value], first: usize| {
+            let mut kept = values.to_vec();
+            kept.remove(first + self.position);
+            kept
+        };
+        Some(Again {
+            insts: insts.collect(),
+            parameters: without(&region.parameters, 1),
+            yielded: without(func.yielded(around.body), 0),
+            operands: [product.a, product.b],
+            around: op::For {
+                init: without(&around.init, 0),
+                ..around.clone()
+            },
+        })
+    }
+}
+
+/// A loop that a copy goes through once more.
+struct Again {
+    around: op::For,
+    insts: Vec<Inst>,
+    /// The index, and what is carried.
+    parameters: Vec<Value>,
+    yielded: Vec<Value>,
+    /// Those of the product.
+    operands: [Value; 2],
 }
 
 /// A product of this instruction that does not look for NaN.
@@ -226,10 +249,12 @@ fn is_tf32(func: &Func, inst: Inst) -> bool {
 
 /// Whether an instruction loads what no program of the kernel writes.
 fn is_read(func: &Func, inst: Inst) -> bool {
-    let (base, cache) = match func.op(inst) {
-        Op::Load(op) => (op.base, op.cache),
-        Op::LoadBox(op) => (op.base, op.cache),
-        _ => return false,
+    let (base, cache) = if let Op::Load(op) = func.op(inst) {
+        (op.base, op.cache)
+    } else if let Op::LoadBox(op) = func.op(inst) {
+        (op.base, op.cache)
+    } else {
+        return false;
     };
     let parameter = func.parameter_index(base);
     let only_read = parameter.is_some_and(|it| func.parameters[it].access == Access::Read);
