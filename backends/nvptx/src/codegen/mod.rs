@@ -235,10 +235,12 @@ impl<'c> Emitter<'_, 'c> {
             op,
             LaneOp::TransferOp(_) | LaneOp::WarpOp(WarpOp::OrderOp(OrderOp::ProxyFence(_)))
         );
-        let multiplied = match op {
-            LaneOp::WarpOp(WarpOp::Mma(op)) => op.precision,
-            LaneOp::WarpOp(WarpOp::GroupMma(op)) => op.precision,
-            _ => Precision::Ieee,
+        let multiplied = if let LaneOp::WarpOp(WarpOp::Mma(op)) = &op {
+            op.precision
+        } else if let LaneOp::WarpOp(WarpOp::GroupMma(op)) = &op {
+            op.precision
+        } else {
+            Precision::Ieee
         };
         let multiplies = multiplied == Precision::Ieee || gpu.mma.contains(&multiplied);
         (gpu.copies_boxes || !moves) && multiplies

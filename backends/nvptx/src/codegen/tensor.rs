@@ -134,9 +134,10 @@ impl<'c> Emitter<'_, 'c> {
         let text = group_text(op, dtype, (a.as_ref(), &b), (columns, count, fresh));
         match fresh {
             true => {
-                let unknown = match sums[0].get_type() {
-                    BasicTypeEnum::FloatType(ty) => ty.get_undef().into(),
-                    _ => self.int_type(32).get_undef().into(),
+                let unknown = if sums[0].is_float_value() {
+                    self.context.f32_type().get_undef().into()
+                } else {
+                    self.int_type(32).get_undef().into()
                 };
                 self.on_sums(&vec![unknown; sums.len()], text, &others)
             }
@@ -145,10 +146,9 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     fn is_fresh(&self, sums: &[BasicValueEnum<'c>]) -> bool {
-        sums.iter().all(|sum| match *sum {
-            BasicValueEnum::FloatValue(sum) => sum.is_null(),
-            BasicValueEnum::IntValue(sum) => sum.is_null(),
-            _ => false,
+        sums.iter().all(|sum| match sum.is_float_value() {
+            true => sum.into_float_value().is_null(),
+            false => sum.into_int_value().is_null(),
         })
     }
 
