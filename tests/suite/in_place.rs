@@ -5,7 +5,6 @@ use exactile::prelude::*;
 
 use super::language::{devices, noise, upload};
 
-/// Those of the host, and a GPU where there is one.
 #[kernel]
 fn softmax(rows: InOut<f32>, columns: i32) {
     let at = arange(0, 32);

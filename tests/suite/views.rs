@@ -5,7 +5,6 @@ use exactile::{BufferSliceMut, Error, Number, TensorView, TensorViewMut};
 
 use super::language::{devices, noise, upload};
 
-/// Those of the host, and a GPU where there is one.
 /// A row of tiles for each program; the tile at the end of each axis is partial.
 #[kernel]
 fn copied<T: Element>(x: Tensor<T, 2>, y: TensorMut<T, 2>) {

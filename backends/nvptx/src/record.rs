@@ -44,6 +44,17 @@ pub(crate) const TURN: usize = 1;
 /// The words of a turn.
 pub(crate) const TURN_WORDS: usize = 2;
 
+/// Lanes read and write two words of these at once, which are 16 bytes that are aligned.
+const _: () = assert!(
+    TURNS.is_multiple_of(2)
+        && PLACE == TURNS + 1
+        && HOST.is_multiple_of(2)
+        && TURN == HOST + 1
+        && FIELDS.is_multiple_of(2)
+        && WORDS.is_multiple_of(2)
+        && TURN_WORDS.is_multiple_of(2)
+);
+
 /// So many checked launches of a stream may be under way; one more waits for the first.
 const MOST: usize = 64;
 

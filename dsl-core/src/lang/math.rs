@@ -205,9 +205,10 @@ pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: impl Factor<T>, accumulator: T
 /// `f32`, which the CPU and the interpreter reproduce bit by bit. It is a chain of steps in ascending k, each of the
 /// products of 32 bytes (8 of `f32`, 16 of `f16` and `bf16`, 32 of `f8e4m3` and `f8e5m2`). All terms of a step are cut
 /// toward zero 25 bits below the greatest exponent among them, their sum is exact and then cut to an `f32` (arXiv
-/// 2512.07004). Integers of 8 bits are added in 32, and wrap, as by `Ieee`. Of `f8` terms 13 bits are kept, and 13 bits of the fraction of a sum. Of `f32` operands the lowest 13 bits
+/// 2512.07004). Of `f8` terms 13 bits are kept, and 13 bits of the fraction of a sum. Of `f32` operands the lowest 13 bits
 /// do not count: they are TF32. k fills a step at least. GPUs that do not compute this function refuse it by name, and Hopper's
 /// refuse it of `f8` in tiles of fewer than 64 rows, 8 columns or 128 products, in batches and on fewer than 4 warps.
+/// Integers of 8 bits, of which k fills a step of 32, are added in 32 bits and wrap, as by `Ieee`, on every device.
 ///
 /// # Errors
 /// Types or a number of products that the precision does not take.

@@ -1,5 +1,5 @@
-//! Lets groups of warps multiply `f32` as TF32 where it lies: their tensor cores read the upper bits alone, and take a NaN
-//! whose bits are all below for an infinity.
+//! Lets groups of warps multiply `f32` as TF32 where it lies: their tensor cores read the upper bits alone, and take a NaN for
+//! an infinity if all bits that tell them apart are below.
 //!
 //! Either makes each sum that it takes part in infinite or NaN, which it stays. So where all sums of a loop are finite, no
 //! operand was NaN. Where one is not, a second loop looks through the operands, and sums of a row or a column with NaN
@@ -89,9 +89,9 @@ impl Sum {
     }
 
     fn apply(&self, func: &mut Func) {
-        let Some(product) = cut(func, self.dot) else {
-            return;
-        };
+        let product = cut(func, self.dot);
+        let product =
+            product.expect("broken invariant: the product of a sum is the one that was found");
         func.inst_mut(self.dot).op = Op::Dot(product);
         let sums = func.inst(self.around).results[self.position];
         let loc = func.inst(self.around).loc.clone();
@@ -148,9 +148,8 @@ impl Sum {
 
     /// Where an operand of the loop is NaN, by its place in a tile.
     fn nan(&self, builder: &mut Builder) -> [Value; 2] {
-        let Some(again) = self.again(builder.func()) else {
-            return [builder.poison(); 2];
-        };
+        let again = self.again(builder.func());
+        let again = again.expect("broken invariant: the loop of a sum is the one that was found");
         let none = again.operands.map(|operand| {
             let shape: Shape = builder.ty(operand).shape;
             builder.filled(Literal::from_bits(DType::Bool, 0), shape)

@@ -56,6 +56,7 @@ impl Lowering<'_> {
         }
         match op.precision {
             Precision::Ieee => self.fused_dot(result, op),
+            // A pass makes `Cut` only of what groups of warps share.
             Precision::Hopper | Precision::Cut => {
                 let message = "a GPU computes `dot` with precision `hopper` of 8-bit floats by groups of four warps: \
                                tiles of 64 rows, 8 columns and 128 products or more, no batch, 4 warps or more, and operands \

@@ -37,6 +37,9 @@ pub(super) fn parts(
     if !tail.iter().any(|&inst| takes_code(inst)) {
         return None;
     }
+    let ends = |inst: &&Inst| func.op(**inst).is(Trait::terminator);
+    let end = tail.last().filter(ends);
+    let tail = &tail[..tail.len() - usize::from(end.is_some())];
     let made = masks.iter().flat_map(|&it| &func.inst(it).results);
     let mut seen: BTreeSet<Value> = proven.iter().chain(made).copied().collect();
     let (mut parts, mut masked, mut pending) = (Vec::new(), Vec::new(), Vec::new());
@@ -63,6 +66,7 @@ pub(super) fn parts(
             pending.push(inst);
         }
     }
+    pending.extend(end);
     parts.extend([Part::Masked(masked), Part::Once(pending)]);
     Some(parts)
 }
