@@ -116,18 +116,18 @@ impl<'a> Rolled<'a> {
         let count = ty.shape.elements() / self.plan.parts;
         let dtype = ty.dtype().unwrap_or(DType::I64);
         let ty = Type::vector(dtype, count);
-        let value = match op {
-            Op::Constant(op::Constant { value }) => self.builder.filled(value, ty.shape),
-            Op::Splat(op::Splat { x }) => self.builder.splat(x, ty.shape),
-            Op::Places(op::Places { values }) => self.places(&values[..], ty, part),
-            Op::ShuffleVector(op::ShuffleVector { a, indices, .. }) => {
-                self.picked(self.parts[&a], &indices[..count])
-            }
-            op => {
-                let op = self.of_parts(op);
-                let inst = self.builder.emit_unchecked(op, &[ty]);
-                self.builder.results(inst)[0]
-            }
+        let value = if let Op::Constant(op::Constant { value }) = op {
+            self.builder.filled(value, ty.shape)
+        } else if let Op::Splat(op::Splat { x }) = op {
+            self.builder.splat(x, ty.shape)
+        } else if let Op::Places(op::Places { values }) = op {
+            self.places(&values[..], ty, part)
+        } else if let Op::ShuffleVector(op::ShuffleVector { a, indices, .. }) = op {
+            self.picked(self.parts[&a], &indices[..count])
+        } else {
+            let op = self.of_parts(op);
+            let inst = self.builder.emit_unchecked(op, &[ty]);
+            self.builder.results(inst)[0]
         };
         self.parts.insert(result, value);
     }

@@ -135,11 +135,7 @@ impl<'c> Emitter<'_, 'c> {
 
     pub(super) fn while_loop(&mut self, inst: Inst, op: &op::While) -> Result<()> {
         let op::While { before, body, .. } = *op;
-        let mut init = self.all(&op.init);
-        let counts = self.counts_to_constant(op);
-        if counts {
-            init[0][0] = self.opaque_number(init[0][0].into_int_value())?.into();
-        }
+        let init = self.all(&op.init);
         let entry = self.current()?;
         let (header, inner, exit) = (
             self.block("while"),
@@ -149,11 +145,12 @@ impl<'c> Emitter<'_, 'c> {
         self.builder.build_unconditional_branch(header)?;
         self.builder.position_at_end(header);
         let carried = self.phis(&init, entry)?;
-        if counts {
-            self.keep_loop()?;
+        let mut now = results(&carried);
+        if self.counts_to_constant(op) {
+            now[0][0] = self.kept_loop(now[0][0].into_int_value())?.into();
         }
         let parameters = self.func.region(before).parameters.clone();
-        self.bind(&parameters, &results(&carried));
+        self.bind(&parameters, &now);
         let mut yielded = self.region(before)?;
         let condition = yielded.remove(0)[0].into_int_value();
         self.builder
@@ -185,27 +182,20 @@ impl<'c> Emitter<'_, 'c> {
         below && matches!(func.op(bound), Op::Constant(_)) && func.ty(counter) == Type::INDEX
     }
 
-    /// A number of 64 bits of which the optimiser knows nothing.
-    fn opaque_number(&self, number: IntValue<'c>) -> Result<IntValue<'c>> {
-        let wide = self.context.i64_type();
+    /// Has the assembler leave the loop whose first block this is as it is, and the optimiser know nothing of its counter: it would
+    /// unroll the loop, and takes long to look for sums that grow with it.
+    fn kept_loop(&self, counter: IntValue<'c>) -> Result<IntValue<'c>> {
         let call = self.inline_ptx(
-            Some(wide.into()),
-            "mov.b64 $0, $1;".to_string(),
+            Some(self.context.i64_type().into()),
+            ".pragma \"nounroll\";\n\tmov.b64 $0, $1;".to_string(),
             "=l,l".to_string(),
-            &[number.into()],
-            false,
+            &[counter.into()],
+            true,
         )?;
+        call.add_attribute(AttributeLoc::Function, self.enum_attribute("convergent"));
         let number = call.try_as_basic_value().basic();
         let number = number.ok_or_else(|| Error::Llvm("a move has no result".to_string()))?;
         Ok(number.into_int_value())
-    }
-
-    /// Has the assembler leave the loop whose first block this is as it is.
-    fn keep_loop(&self) -> Result<()> {
-        let text = ".pragma \"nounroll\";".to_string();
-        let call = self.inline_ptx(None, text, String::new(), &[], true)?;
-        call.add_attribute(AttributeLoc::Function, self.enum_attribute("convergent"));
-        Ok(())
     }
 
     fn finish(&mut self, inst: Inst, phis: &Phis<'c>) {

@@ -60,10 +60,13 @@ impl<'a> Edges<'a> {
     fn accesses(&self, region: Region) -> Accesses {
         let (mut which, mut masked) = (Vec::new(), Vec::new());
         self.func.walk(region, &mut |inst| {
-            let (writes, base, mask) = match self.func.op(inst) {
-                Op::LaneLoad(op) => (false, op.base, op.mask),
-                Op::LaneStore(op) => (true, op.base, op.mask),
-                _ => return,
+            let op = self.func.op(inst);
+            let (writes, base, mask) = if let Op::LaneLoad(op) = op {
+                (false, op.base, op.mask)
+            } else if let Op::LaneStore(op) = op {
+                (true, op.base, op.mask)
+            } else {
+                return;
             };
             which.push((writes, base));
             masked.push(mask.is_some());
@@ -86,7 +89,8 @@ impl<'a> Edges<'a> {
                         [Some(left), Some(right)] => left != right,
                         _ => false,
                     };
-                    if !of_one && !(op == CompareOp::Le && self.goes_on_from(rhs, lhs)) {
+                    let asks_for_wraps = op == CompareOp::Le && self.goes_on_from(rhs, lhs);
+                    if !(of_one || asks_for_wraps) {
                         return false;
                     }
                 }

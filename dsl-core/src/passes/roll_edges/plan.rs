@@ -89,9 +89,10 @@ impl Finding<'_> {
     /// The elements that an instruction gives or stores.
     fn elements(&self, inst: Inst) -> usize {
         let data = self.func.inst(inst);
-        let stored = match &data.op {
-            Op::LaneStore(op) => Some(op.value),
-            _ => None,
+        let stored = if let Op::LaneStore(op) = &data.op {
+            Some(op.value)
+        } else {
+            None
         };
         let value = data.results.first().copied().or(stored);
         value.map_or(0, |value| self.count(value))
@@ -100,10 +101,12 @@ impl Finding<'_> {
     /// Whether an instruction may be part of a stream.
     fn streams(&self, inst: Inst) -> bool {
         let op = self.func.op(inst);
-        let access = match op {
-            Op::LaneLoad(op) => Some((op.base, op.cache)),
-            Op::LaneStore(op) => Some((op.base, op.cache)),
-            _ => None,
+        let access = if let Op::LaneLoad(op) = op {
+            Some((op.base, op.cache))
+        } else if let Op::LaneStore(op) = op {
+            Some((op.base, op.cache))
+        } else {
+            None
         };
         match access {
             Some((base, cache)) => {
@@ -136,10 +139,13 @@ impl Finding<'_> {
     }
 
     fn access(&self, inst: Inst) -> Option<Access> {
-        let (base, offset, writes) = match self.func.op(inst) {
-            Op::LaneLoad(op) => (op.base, op.offset, false),
-            Op::LaneStore(op) => (op.base, op.offset, true),
-            _ => return None,
+        let op = self.func.op(inst);
+        let (base, offset, writes) = if let Op::LaneLoad(op) = op {
+            (op.base, op.offset, false)
+        } else if let Op::LaneStore(op) = op {
+            (op.base, op.offset, true)
+        } else {
+            return None;
         };
         Some(Access {
             base,
@@ -171,17 +177,17 @@ impl Finding<'_> {
                 .collect()
         };
         loop {
-            match self.op(value)? {
-                Op::Places(op::Places { values }) => return pick(picked, values),
-                Op::ShuffleVector(op::ShuffleVector { a, indices, .. }) => {
+            match self.op(value) {
+                Some(Op::Places(op::Places { values })) => return pick(picked, values),
+                Some(Op::ShuffleVector(op::ShuffleVector { a, indices, .. })) => {
                     picked = Some(pick(picked, indices)?);
                     value = *a;
                 }
-                &Op::Binary(op::Binary {
+                Some(&Op::Binary(op::Binary {
                     op: BinaryOp::Add,
                     lhs,
                     rhs,
-                }) => {
+                })) => {
                     let alike =
                         |value| matches!(self.op(value), Some(Op::Splat(_) | Op::Constant(_)));
                     value = match [alike(lhs), alike(rhs)] {
@@ -222,26 +228,25 @@ impl Finding<'_> {
     /// same way.
     fn has_parts(&self, inst: Inst, parts: usize) -> bool {
         let (op, elements) = (self.func.op(inst), self.elements(inst));
-        let divides =
-            |value: Value| self.func.ty(value).is_scalar() || self.count(value) % parts == 0;
-        let even = elements % parts == 0 && op.operands().iter().all(|&value| divides(value));
-        even && match op {
-            Op::Constant(_) | Op::Splat(_) => true,
-            Op::LaneLoad(op) => self.count(op.offset) > 1,
-            Op::LaneStore(op) => self.count(op.offset) > 1,
-            Op::Places(op::Places { values }) => are_regular(values, parts),
-            Op::ShuffleVector(op::ShuffleVector { a, indices, .. }) => {
-                let (each, own) = (self.count(*a) as u32 / parts as u32, elements / parts);
-                let first = indices[..own].iter().all(|&index| index < each);
-                first && {
-                    let shifted = |(at, &index): (usize, &u32)| {
-                        index == indices[at % own] + (at / own) as u32 * each
-                    };
-                    indices.iter().enumerate().all(shifted)
-                }
-            }
-            op => op.is(Trait::elementwise),
-        }
+        let divides = |value: Value| {
+            self.func.ty(value).is_scalar() || self.count(value).is_multiple_of(parts)
+        };
+        let even =
+            elements.is_multiple_of(parts) && op.operands().iter().all(|&value| divides(value));
+        let regular = if let Op::Places(op::Places { values }) = op {
+            are_regular(values, parts)
+        } else if let Op::ShuffleVector(op::ShuffleVector { a, indices, .. }) = op {
+            let (each, own) = (self.count(*a) as u32 / parts as u32, elements / parts);
+            let shifted =
+                |(at, &index): (usize, &u32)| index == indices[at % own] + (at / own) as u32 * each;
+            indices[..own].iter().all(|&index| index < each)
+                && indices.iter().enumerate().all(shifted)
+        } else if let Some(access) = self.access(inst) {
+            self.count(access.offset) > 1
+        } else {
+            matches!(op, Op::Constant(_) | Op::Splat(_)) || op.is(Trait::elementwise)
+        };
+        even && regular
     }
 }
 

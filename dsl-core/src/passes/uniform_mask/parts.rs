@@ -29,10 +29,9 @@ pub(super) fn parts(
         .iter()
         .filter(|it| matches!(func.op(**it), Op::Gather(_)));
     let many = lookups.count() >= MANY_LOOKUPS;
-    let takes_code = |inst: Inst| match func.op(inst) {
-        Op::Sort(_) => true,
-        Op::Gather(_) => many,
-        _ => false,
+    let takes_code = |inst: Inst| {
+        let op = func.op(inst);
+        matches!(op, Op::Sort(_)) || many && matches!(op, Op::Gather(_))
     };
     if !tail.iter().any(|&inst| takes_code(inst)) {
         return None;
@@ -108,7 +107,9 @@ impl Versions<'_> {
                     let results = self.branch(builder, &insts, &given);
                     replaced.extend(given.into_iter().zip(results));
                 }
-                _ => builder.func_mut().region_mut(of).insts.extend(insts),
+                Part::Masked(_) | Part::Once(_) => {
+                    builder.func_mut().region_mut(of).insts.extend(insts)
+                }
             }
         }
     }
