@@ -1,7 +1,7 @@
 //! What kernels print: the same text on every device, whoever ran first.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use exactile::text_kernel::{TextArgument, TextKernel};
 use exactile::{Array, Error, Options, assert_bits_equal, prelude::*};
@@ -9,8 +9,10 @@ use exactile_core::ir::{DType, Literal};
 
 use crate::language::{devices, upload};
 
-/// The lines of what `run` does on a device.
+/// The lines of what `run` does on a device, one after the other: all tests have one GPU, and its lines have one reader.
 fn lines(device: &Device, run: impl FnOnce()) -> Vec<String> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let lines = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&lines);
     device.on_print(move |line| seen.lock().expect("no panic").push(line.to_string()));
@@ -48,15 +50,15 @@ fn lines_come_by_program_and_then_in_order() {
                 .expect("runs");
         });
         let expected = [
-            "28:5 (0, 0, 0) x[1]: -2.0",
-            "28:5 (1, 0, 0) x[3]: -8.0",
-            "31:9 (1, 0, 0) pair[0, 0]: 2.5",
-            "31:9 (1, 0, 0) pair[0, 1]: 3.25",
-            "31:9 (1, 0, 0) pair[1, 0]: 3.5",
-            "31:9 (1, 0, 0) pair[1, 1]: -4.0",
-            "28:5 (2, 0, 0) x[2]: -11.0",
-            "30:9 (2, 0, 0) step: 0",
-            "30:9 (2, 0, 0) step: 1",
+            "30:5 (0, 0, 0) x[1]: -2.0",
+            "30:5 (1, 0, 0) x[3]: -8.0",
+            "33:9 (1, 0, 0) pair[0, 0]: 2.5",
+            "33:9 (1, 0, 0) pair[0, 1]: 3.25",
+            "33:9 (1, 0, 0) pair[1, 0]: 3.5",
+            "33:9 (1, 0, 0) pair[1, 1]: -4.0",
+            "30:5 (2, 0, 0) x[2]: -11.0",
+            "32:9 (2, 0, 0) step: 0",
+            "32:9 (2, 0, 0) step: 1",
         ];
         let places = found.iter().map(|line| {
             let (file, rest) = line.split_once(".rs:").expect("a place");
