@@ -316,12 +316,13 @@ fn bounds_checks_assemble() {
     assert!(ptx.has_bounds_checks());
     assert_eq!(ptx.hidden().len(), 3);
     assemble(&ptx);
-    // Five words each for the device and the host; fences of the whole system behind the lock and before its release.
+    // Five words each for the device and the host, four of them in pairs; fences of the whole system behind the lock and before its release.
     let count = |words: &[&str]| {
         let all = ptx.text().split_whitespace();
         all.filter(|it| words.contains(it)).count()
     };
-    assert_eq!(count(&["st.volatile.global.b64"]), 10, "{}", ptx.text());
+    assert_eq!(count(&["st.volatile.global.b64"]), 2, "{}", ptx.text());
+    assert_eq!(count(&["st.volatile.global.v2.b64"]), 4, "{}", ptx.text());
     assert_eq!(
         count(&["fence.sc.sys;", "membar.sys;"]),
         2,
