@@ -385,6 +385,16 @@ fn dependents(func: &Func, insts: &[Inst], values: &[Value]) -> Vec<Inst> {
     found
 }
 
+/// Masks that hold for every element, for each of these comparisons.
+fn always(builder: &mut Builder, proven: &[Value]) -> BTreeMap<Value, Value> {
+    let holds = |&comparison: &Value| {
+        let shape = builder.ty(comparison).shape;
+        let holds = builder.filled(Literal::from_bits(DType::Bool, 1), shape);
+        (comparison, holds)
+    };
+    proven.iter().map(holds).collect()
+}
+
 /// Ends the region with `if condition { whole } else { tail }`, where `whole` is the tail with comparisons that
 /// are true, which `masks` follow from; returns the region of these. What is known stays so there: the other
 /// branch has the copies.
@@ -401,12 +411,7 @@ fn branch(
         .filter(|&inst| func.op(inst).is(Trait::terminator));
     let unchecked = builder.new_region(&[]);
     let outer = builder.enter(unchecked);
-    let mut map = BTreeMap::new();
-    for &comparison in proven {
-        let shape = builder.ty(comparison).shape;
-        let always = builder.filled(Literal::from_bits(DType::Bool, 1), shape);
-        map.insert(comparison, always);
-    }
+    let mut map = always(builder, proven);
     let checked = builder.new_region(&[]);
     let func = builder.func_mut();
     let masks = duplicate(func, masks, &mut map);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::builder::Builder;
-use crate::ir::{DType, Func, Inst, Literal, Op, Region, Trait, Value, op};
+use crate::ir::{Func, Inst, Op, Region, Trait, Value, op};
 use crate::passes::duplicate::duplicate;
 
 /// Lookups that take as much code as a sort.
@@ -118,12 +118,7 @@ impl Versions<'_> {
     fn branch(&self, builder: &mut Builder, insts: &[Inst], given: &[Value]) -> Vec<Value> {
         let (on_true, on_false) = (builder.new_region(&[]), builder.new_region(&[]));
         let outer = builder.enter(on_true);
-        let mut whole = BTreeMap::new();
-        for &comparison in self.proven {
-            let shape = builder.ty(comparison).shape;
-            let always = builder.filled(Literal::from_bits(DType::Bool, 1), shape);
-            whole.insert(comparison, always);
-        }
+        let whole = super::always(builder, self.proven);
         for (region, mut map) in [(on_true, whole), (on_false, BTreeMap::new())] {
             builder.enter(region);
             let func = builder.func_mut();
