@@ -9,7 +9,8 @@ const MARK: &[u8; 8] = b"EXTILE1\n";
 pub(crate) const ENDING: &str = ".entry";
 
 const LENGTH: usize = size_of::<u64>();
-const SUM: usize = 32;
+/// Bytes of a SHA-256.
+pub(crate) const SUM: usize = 32;
 
 /// The SHA-256 of a text, in hexadecimal digits.
 pub fn sum(text: &str) -> String {

@@ -180,8 +180,12 @@ impl Store {
     /// All entries, those used last in front, each checked from the first byte to the last.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// When the folder cannot be read, or is one in which nothing is found.
     pub fn entries(&self) -> io::Result<Vec<Entry>> {
+        match folder::check(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            checked => checked?,
+        }
         let mut files = sweep::files(&self.folder)?;
         files.retain(|file| file.is_entry);
         files.sort_by(|one, other| (other.used, &other.path).cmp(&(one.used, &one.path)));

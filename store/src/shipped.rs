@@ -63,15 +63,19 @@ impl Shipped {
         }
     }
 
-    /// The names of all files of entries, in order.
+    /// The names of all files that are named as entries are, in order.
     ///
     /// # Errors
     /// When the folder cannot be read.
     pub fn names(&self) -> io::Result<Vec<String>> {
         let mut files = sweep::files(&self.folder)?;
         files.retain(|file| file.is_entry);
+        let is_sum = |name: &String| {
+            let sum = name.strip_suffix(entry::ENDING).unwrap_or_default();
+            sum.len() == 2 * entry::SUM && sum.bytes().all(|it| it.is_ascii_hexdigit())
+        };
         let name = |file: &sweep::Listed| Some(file.path.file_name()?.to_str()?.to_string());
-        let mut names: Vec<String> = files.iter().filter_map(name).collect();
+        let mut names: Vec<String> = files.iter().filter_map(name).filter(is_sum).collect();
         names.sort();
         Ok(names)
     }

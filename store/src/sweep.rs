@@ -70,8 +70,9 @@ pub(crate) fn sweep(folder: &Path, limits: Limits) {
     let Some(lock) = lock(folder) else {
         return;
     };
-    if let Err(error) = remove_oldest(folder, limits) {
-        log::warn!("the cache `{}` is not swept: {error}", folder.display());
+    if let Err(error) = remove_oldest(folder, limits, &crate::remove_file) {
+        let folder = folder.display();
+        log::warn!("something stays in the cache `{folder}`: {error}");
     }
     // Where the time stays old, the next one sweeps again.
     let _ = lock.set_modified(SystemTime::now());
@@ -85,25 +86,38 @@ fn lock(folder: &Path) -> Option<File> {
     Some(lock)
 }
 
-fn remove_oldest(folder: &Path, limits: Limits) -> io::Result<()> {
+/// What cannot be removed stays, and others leave in its place.
+///
+/// # Errors
+/// When the folder cannot be read; else the first reason why something stays.
+pub(crate) fn remove_oldest(
+    folder: &Path,
+    limits: Limits,
+    remove: &dyn Fn(&Path) -> io::Result<()>,
+) -> io::Result<()> {
     let (mut entries, unfinished): (Vec<_>, Vec<_>) =
         files(folder)?.into_iter().partition(|file| file.is_entry);
+    let mut swept = Ok(());
     for file in unfinished.iter().filter(|file| is_old(file.used)) {
-        crate::remove_file(&file.path)?;
+        swept = swept.and(remove(&file.path));
     }
     let mut bytes: u64 = entries.iter().map(|file| file.bytes).sum();
     let mut count = entries.len();
     if bytes <= limits.bytes && count <= limits.entries {
-        return Ok(());
+        return swept;
     }
     entries.sort_by_key(|file| file.used);
     for file in &entries {
         if bytes <= limits.bytes * 7 / 10 && count <= limits.entries * 7 / 10 {
             break;
         }
-        crate::remove_file(&file.path)?;
-        bytes -= file.bytes;
-        count -= 1;
+        match remove(&file.path) {
+            Ok(()) => {
+                bytes -= file.bytes;
+                count -= 1;
+            }
+            Err(error) => swept = swept.and(Err(error)),
+        }
     }
-    Ok(())
+    swept
 }

@@ -129,6 +129,9 @@ fn files_are_their_owners_alone() {
     assert_eq!(store.find("key"), None);
     store.discard("key");
     assert!(store.clear().is_err());
+    // What a launch does not take is not listed as whole.
+    #[cfg(unix)]
+    assert!(store.entries().is_err());
     owned(store.folder(), 0o700);
     assert!(store.find("key").is_some());
 }
@@ -166,7 +169,8 @@ fn what_another_user_keeps_stays() {
         }
     };
     give(12345);
-    assert_eq!(first_key(&store), Err("another user owns it".to_string()));
+    let told = store.entries().expect_err("nothing is found there");
+    assert_eq!(told.to_string(), "another user owns it");
     assert_eq!(store.find("key"), None);
     store.keep("other", b"code");
     store.discard("key");
@@ -245,6 +249,31 @@ fn the_entries_used_longest_ago_leave() {
     // Bytes count as entries do; the writer itself sweeps.
     store.keep("large", &[7; 1 << 20]);
     assert_eq!(names(&store), ["sweep.lock"]);
+}
+
+#[test]
+fn what_cannot_be_removed_keeps_nothing_else() {
+    let limits = Limits {
+        bytes: 1 << 20,
+        entries: 10,
+    };
+    let (_folder, store) = store(Limits::default());
+    for index in 0..12 {
+        let key = index.to_string();
+        store.keep(&key, b"");
+        let file = File::open(store.path(&key)).expect("is there");
+        let age = Duration::from_secs(3600 * 48) * (20 - index);
+        file.set_modified(SystemTime::now() - age).expect("is mine");
+    }
+    let oldest = store.path("0");
+    let remove = |path: &Path| match path == oldest {
+        true => Err(io::Error::other("it is needed")),
+        false => remove_file(path),
+    };
+    let swept = sweep::remove_oldest(store.folder(), limits, &remove);
+    assert_eq!(swept.expect_err("one stays").to_string(), "it is needed");
+    let left = (0..12).filter(|index| store.path(&index.to_string()).exists());
+    assert_eq!(left.collect::<Vec<_>>(), [0, 6, 7, 8, 9, 10, 11]);
 }
 
 #[test]
