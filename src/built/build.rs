@@ -1,7 +1,7 @@
 //! Making a folder of built code.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -48,6 +48,8 @@ pub struct Build {
     output: Arc<Output>,
     compiler: String,
     maker: String,
+    /// Of the folder, where the system has locks of folders.
+    _lock: Option<File>,
 }
 
 /// Where built code is written, and what was.
@@ -80,12 +82,15 @@ impl Build {
     /// Begins to build code for `target` in a folder, which is made if it is not there.
     ///
     /// # Errors
-    /// In a build without the feature `nvptx`, for a CPU, or when there is no such folder.
+    /// In a build without the feature `nvptx`, for a CPU, when there is no such folder, while another build into it is under
+    /// way, or where its file `manifest` is something else.
     pub fn new(folder: impl AsRef<Path>, target: &Target) -> Result<Self> {
         refuse_cpu(target)?;
         let (folder, maker) = (folder.as_ref().to_path_buf(), made::generated_by()?);
         let compiler = own_sources()?;
         fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
+        Manifest::before(&folder.join(MANIFEST))?;
+        let lock = lock(&folder)?;
         let output = Arc::new(Output {
             folder,
             records: Mutex::default(),
@@ -95,6 +100,7 @@ impl Build {
             output,
             compiler,
             maker,
+            _lock: lock,
         })
     }
 
@@ -126,7 +132,7 @@ impl Build {
     }
 
     /// Writes the list of what the folder holds: what was built now, and what the same compiler built there before.
-    /// All other code in the folder is removed.
+    /// All other files in the folder that are named as code is are removed.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -134,8 +140,7 @@ impl Build {
         let folder = &self.output.folder;
         let path = folder.join(MANIFEST);
         let mut records = std::mem::take(&mut *self.output.records());
-        // What is no list of this compiler lists nothing.
-        let before = Manifest::read(&path).ok();
+        let before = Manifest::before(&path)?;
         let same = |it: &Manifest| (&it.compiler, &it.maker) == (&self.compiler, &self.maker);
         for record in before.filter(same).map_or(Vec::new(), |it| it.records) {
             let length = fs::metadata(folder.join(&record.file)).map(|it| it.len());
@@ -161,5 +166,23 @@ impl Build {
         };
         files::write(&path, manifest.to_string().as_bytes())?;
         Built::open(folder)
+    }
+}
+
+/// Takes a folder for who builds into it, for as long as the result is there.
+///
+/// # Errors
+/// Somebody else has it.
+fn lock(folder: &Path) -> Result<Option<File>> {
+    let Ok(lock) = File::open(folder) else {
+        return Ok(None);
+    };
+    match lock.try_lock() {
+        Ok(()) => Ok(Some(lock)),
+        Err(TryLockError::WouldBlock) => {
+            let message = "another build into this folder is under way: wait for its end, or name another folder";
+            Err(Error::format(folder, message))
+        }
+        Err(TryLockError::Error(_)) => Ok(None),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use exactile_core::ir::{quote, unquote};
@@ -10,6 +11,8 @@ use crate::error::{Error, Result};
 
 /// What the list begins with; another format has another mark.
 const MARK: &str = "exactile build 1";
+/// What lists of all formats begin with.
+const MARKS: &str = "exactile build ";
 
 /// What a record holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,6 +116,22 @@ impl Manifest {
         let bytes = fs::read(path).map_err(Error::file(path))?;
         let parsed = std::str::from_utf8(&bytes).ok().and_then(Self::parse);
         parsed.ok_or_else(|| Error::format(path, "it is no whole list of a build"))
+    }
+
+    /// The list that is to be replaced; none where there is no whole one.
+    ///
+    /// # Errors
+    /// The file is something else.
+    pub(super) fn before(path: &Path) -> Result<Option<Self>> {
+        let bytes = match fs::read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            bytes => bytes.map_err(Error::file(path))?,
+        };
+        if !bytes.starts_with(MARKS.as_bytes()) {
+            let message = "it is no list of a build and would be overwritten: name another folder";
+            return Err(Error::format(path, message));
+        }
+        Ok(std::str::from_utf8(&bytes).ok().and_then(Self::parse))
     }
 
     fn parse(text: &str) -> Option<Self> {

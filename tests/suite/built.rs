@@ -158,11 +158,16 @@ fn rows_that_end_elsewhere_find_general_code() {
 fn folders_grow_and_keep_nothing_that_is_not_listed() {
     let folder = folder("grows");
     build(&folder, scale_by(8, 32));
-    let stray = folder.join("ab.entry");
-    fs::write(&stray, "stray").expect("is written");
+    let stray = folder.join(format!("{}.entry", "ab".repeat(32)));
+    let own = folder.join("notes.entry");
+    for file in [&stray, &own] {
+        fs::write(file, "stray").expect("is written");
+    }
     let built = build(&folder, scale_by(16, 32));
     assert_eq!(built.records().len(), 4);
-    assert!(!stray.exists());
+    // What is not named as code is somebody's own.
+    assert!(!stray.exists() && own.exists());
+    fs::remove_file(own).expect("is there");
     let mut sm_80 = Build::new(&folder, &Target::SM_80).expect("begins");
     assert_eq!(sm_80.add(scale_by(8, 32)).expect("builds").len(), 2);
     assert_eq!(sm_80.add(scale_by(8, 16)).expect("builds").len(), 0);
@@ -227,6 +232,29 @@ fn what_is_wrong_with_a_folder_is_told() {
     fs::copy(built.path(one), built.path(other)).expect("is copied");
     let message = refused(built.check(&TARGET, scale_by(8, 32)));
     assert!(message.contains("another key"), "{message}");
+}
+
+#[test]
+fn a_folder_is_built_into_once_at_a_time_and_overwrites_nobodys_file() {
+    let folder = folder("taken");
+    let mut first = Build::new(&folder, &TARGET).expect("begins");
+    first.add(scale_by(8, 32)).expect("builds");
+    let message = refused(Build::new(&folder, &TARGET));
+    assert!(
+        message.contains("another build into this folder is under way"),
+        "{message}"
+    );
+    first.finish().expect("ends").verify().expect("is whole");
+    assert_eq!(build(&folder, scale_by(16, 32)).records().len(), 4);
+    let manifest = folder.join("manifest");
+    fs::write(&manifest, "a list of my own").expect("is written");
+    let message = refused(Build::new(&folder, &TARGET));
+    assert!(
+        message.contains("it is no list of a build and would be overwritten"),
+        "{message}"
+    );
+    let kept = fs::read_to_string(&manifest).expect("is read");
+    assert_eq!(kept, "a list of my own");
 }
 
 fn record_name(path: &Path) -> String {
