@@ -8,6 +8,7 @@ mod clock;
 mod judge;
 mod kernels;
 mod race;
+mod space;
 mod trials;
 
 use std::fmt;
@@ -22,7 +23,7 @@ use crate::buffer::Buffer;
 use crate::compare::Comparable;
 use crate::device::Device;
 use crate::error::Result;
-use crate::winners::{Problem, Winner, WinnersFile};
+use crate::winners::{Problem, Trial, Winner, WinnersFile};
 
 pub use crate::winners::{Known, Provenance};
 use clock::Clock;
@@ -215,7 +216,7 @@ impl Tuner {
     }
 
     /// Ends a search after this time: candidates that have not had their turn are [`Verdict::Skipped`]. Half of it is for
-    /// compiling. What has begun goes on, and one right candidate is looked for however long that takes.
+    /// listing candidates and compiling. What has begun goes on, and one right candidate is looked for however long that takes.
     #[must_use]
     pub fn budget(self, budget: Duration) -> Self {
         Self {
@@ -258,7 +259,8 @@ impl Tuner {
     /// problem has the first turn.
     ///
     /// # Errors
-    /// When no candidate is right; the message says what each did.
+    /// When no candidate is right; the message says what each did. That the file cannot be read. Where it cannot be written,
+    /// the winner is not lost: [`Tuned::unsaved`] says why.
     pub fn tune<C: Clone + fmt::Debug>(
         &self,
         device: &Device,
@@ -268,46 +270,14 @@ impl Tuner {
         golden: &[Array],
         workload: &mut impl Workload<C>,
     ) -> Result<Tuned<C>> {
-        let begin = Instant::now();
         let problem = key.problem(device);
-        let mut order: Vec<C> = candidates.to_vec();
-        if let Some(known) = self.winners.nearest(&problem)? {
-            // Stable: the others keep their order.
-            order.sort_by_key(|config| format!("{config:?}") != known.config);
-            let first = order.first().filter(|it| format!("{it:?}") == known.config);
-            if let Some(config) = first.filter(|_| known.is_exact)
-                && judge::check(device, level, config, golden, workload)
-                    .is_ok_and(|wrong| wrong.is_none())
-            {
-                return Ok(Tuned {
-                    config: config.clone(),
-                    seconds: known.seconds,
-                    trials: Vec::new(),
-                    provenance: known.provenance,
-                });
-            }
-        }
         let search = Search {
             tuner: self,
             device,
             problem: &problem,
-            begin,
+            begin: Instant::now(),
         };
-        let trials = search.run(level, &order, golden, workload)?;
-        let (config, seconds) = fastest(&trials)?;
-        let tuned = Tuned {
-            config,
-            seconds,
-            trials,
-            provenance: Provenance::now(device, begin.elapsed()),
-        };
-        let winner = Winner {
-            config: format!("{:?}", tuned.config),
-            seconds,
-            provenance: tuned.provenance.clone(),
-        };
-        self.winners.keep(problem, winner)?;
-        Ok(tuned)
+        search.tune(level, candidates, golden, workload)
     }
 }
 
@@ -322,8 +292,82 @@ struct Search<'a> {
 impl Search<'_> {
     /// Whether this part of the budget is over.
     fn is_over(&self, part: f64) -> bool {
+        let spent = self.begin.elapsed().as_secs_f64();
         let budget = self.tuner.budget;
-        budget.is_some_and(|budget| self.begin.elapsed() > budget.mul_f64(part))
+        budget.is_some_and(|budget| spent > budget.as_secs_f64() * part)
+    }
+
+    /// Says that this candidate runs, for as long as the result is there.
+    fn trial(&self, config: &impl fmt::Debug) -> Result<Trial> {
+        let winners = &self.tuner.winners;
+        winners.begin(self.problem, &format!("{config:?}"))
+    }
+
+    /// See [`Tuner::tune`].
+    fn tune<C: Clone + fmt::Debug>(
+        &self,
+        level: Determinism,
+        candidates: &[C],
+        golden: &[Array],
+        workload: &mut impl Workload<C>,
+    ) -> Result<Tuned<C>> {
+        let (device, winners) = (self.device, &self.tuner.winners);
+        let mut order: Vec<C> = candidates.to_vec();
+        if let Some(known) = winners.nearest(self.problem)? {
+            let is_known = |config: &C| format!("{config:?}") == known.config;
+            if let Some(place) = order.iter().position(is_known) {
+                order[..=place].rotate_right(1);
+                if known.is_exact && self.is_right(level, &order[0], golden, workload)? {
+                    return Ok(Tuned {
+                        config: order.swap_remove(0),
+                        seconds: known.seconds,
+                        trials: Vec::new(),
+                        provenance: known.provenance,
+                        unsaved: None,
+                    });
+                }
+            }
+        }
+        let trials = self.run(level, &order, golden, workload)?;
+        let (config, seconds) = fastest(&trials)?;
+        let provenance = Provenance::now(device, self.begin.elapsed());
+        let winner = Winner {
+            config: format!("{config:?}"),
+            seconds,
+            provenance: provenance.clone(),
+        };
+        let kept = winners.keep(self.problem.clone(), winner);
+        let unsaved = kept.err().map(|error| error.to_string());
+        if let Some(reason) = &unsaved {
+            log::warn!(
+                "the winner of {} is not on file: {reason}",
+                self.problem.kernel
+            );
+        }
+        Ok(Tuned {
+            config,
+            seconds,
+            trials,
+            provenance,
+            unsaved,
+        })
+    }
+
+    /// Whether the winner on file still gives the golden results.
+    fn is_right<C: fmt::Debug>(
+        &self,
+        level: Determinism,
+        config: &C,
+        golden: &[Array],
+        workload: &mut impl Workload<C>,
+    ) -> Result<bool> {
+        let crashed = self.tuner.winners.crashed(self.problem)?;
+        if crashed.contains(&format!("{config:?}")) {
+            return Ok(false);
+        }
+        let _trial = self.trial(config)?;
+        let checked = judge::check(self.device, level, config, golden, workload);
+        Ok(checked.is_ok_and(|wrong| wrong.is_none()))
     }
 
     /// Why a candidate had no turn.

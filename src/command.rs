@@ -31,6 +31,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use crate::arguments::{Arguments, Parameters};
 use crate::autotune::{Tune, Tuner};
@@ -102,6 +103,7 @@ enum Action {
 /// What [`main!`](crate::main) makes of a `main`.
 #[doc(hidden)]
 pub fn main(name: &'static str, version: &'static str, cases: &[Case]) -> ExitCode {
+    say_warnings();
     let names: Vec<&str> = cases.iter().map(|(name, _)| *name).collect();
     let command = CommandLine::command()
         .name(name)
@@ -137,6 +139,38 @@ fn chosen(cases: &[Case], asked: &[String]) -> Result<Vec<Case>> {
     }
     let is_asked = |case: &Case| asked.is_empty() || asked.iter().any(|name| name == case.0);
     Ok(cases.iter().copied().filter(is_asked).collect())
+}
+
+/// The function of a case does nothing with its [`Run`].
+fn launches_nothing(name: &str) -> Error {
+    Error::Invalid(format!(
+        "the function `{name}` launches nothing: call `launch` of the `Run` that it is given"
+    ))
+}
+
+/// Says the warnings of this library on standard error from now on. For the programs of this repository.
+#[doc(hidden)]
+pub fn say_warnings() {
+    // Where somebody has taken the log before, warnings are said there.
+    if log::set_logger(&Warnings).is_ok() {
+        log::set_max_level(LevelFilter::Warn);
+    }
+}
+
+struct Warnings;
+
+impl Log for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.level() <= Level::Warn && metadata.target().starts_with("exactile")
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            note(&format!("warning: {}", record.args()));
+        }
+    }
+
+    fn flush(&self) {}
 }
 
 /// Says something beside the results. That nobody can hear it is no failure. For the programs of this repository.
@@ -191,3 +225,6 @@ macro_rules! main {
         }
     };
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,7 +135,7 @@ impl<P, C: Copy + Send + Sync + 'static> Configured<P, C> {
             Kernel {
                 source: source(config),
                 determinism: self.determinism,
-                missing: self.missing().map(Arc::from),
+                missing: self.missing(|_| false).map(Arc::from),
                 ready: None,
                 place: place.map(|place| -> crate::kernel::Placement {
                     Arc::new(move |bound| place(&config, &mut HostArguments::new(name, bound)))
@@ -144,10 +144,19 @@ impl<P, C: Copy + Send + Sync + 'static> Configured<P, C> {
         })
     }
 
-    /// What has neither a number nor a default.
-    fn missing(&self) -> Option<String> {
+    /// Refuses a kernel of which a const generic has neither a number nor a default, nor numbers that a tuner tries.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        check_set(
+            self.definition.name,
+            self.missing(|meta| meta.each.is_some()).as_deref(),
+        )
+    }
+
+    /// What has neither a number nor a default, of those that nobody chooses.
+    fn missing(&self, is_chosen: impl Fn(&MetaRow<C>) -> bool) -> Option<String> {
         let mut metas = self.definition.metas.iter().enumerate();
-        let missing = metas.find(|(place, meta)| !meta.has_default && !self.is_set(*place));
+        let has_number = |place, meta: &MetaRow<C>| meta.has_default || self.is_set(place);
+        let missing = metas.find(|(place, meta)| !has_number(*place, meta) && !is_chosen(meta));
         missing.map(|(_, MetaRow { name, setter, .. })| {
             format!(
                 "`{name}` is not set: call `.{setter}(..)`, or give it a default, `#[kernel({name} = ..)]`"
@@ -225,12 +234,14 @@ impl<P> Kernel<P> {
     /// What keeps it from being compiled or launched at all.
     #[inline]
     pub(crate) fn check_set(&self) -> Result<()> {
-        match &self.missing {
-            None => Ok(()),
-            Some(missing) => Err(Error::Invalid(format!(
-                "kernel `{}`: {missing}",
-                self.name()
-            ))),
-        }
+        check_set(self.name(), self.missing.as_deref())
+    }
+}
+
+#[inline]
+fn check_set(kernel: &str, missing: Option<&str>) -> Result<()> {
+    match missing {
+        None => Ok(()),
+        Some(missing) => Err(Error::Invalid(format!("kernel `{kernel}`: {missing}"))),
     }
 }

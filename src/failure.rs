@@ -1,5 +1,6 @@
 //! Errors of launches that nobody was told of yet.
 
+use std::cell::RefCell;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,6 +53,44 @@ impl Failure {
 
     fn has_error(&self) -> bool {
         matches!(*self.state(), State::Failed(_))
+    }
+}
+
+thread_local! {
+    /// What the launches by this thread come to, while somebody waits for these alone.
+    static OWN: RefCell<Option<Vec<Arc<Failure>>>> = const { RefCell::new(None) };
+}
+
+/// The launches by this thread that may fail, from when it is made until it is dropped: those of others stay for who waits
+/// for them. Of two, the inner one has what is launched meanwhile.
+pub(crate) struct Own(Option<Vec<Arc<Failure>>>);
+
+impl Own {
+    pub(crate) fn begin() -> Self {
+        Self(OWN.with(|own| own.replace(Some(Vec::new()))))
+    }
+
+    /// Notes a launch by this thread, for who waits for its own if anybody does.
+    pub(crate) fn note(failure: &Arc<Failure>) {
+        // What is local to a thread goes while the thread ends.
+        let _ = OWN.try_with(|own| {
+            if let Some(list) = &mut *own.borrow_mut() {
+                list.push(Arc::clone(failure));
+            }
+        });
+    }
+
+    /// Tells the first error of the launches, which have ended; nobody else is told any of them.
+    pub(crate) fn tell(&self) -> Result<()> {
+        let list = OWN.with(|own| own.borrow_mut().as_mut().map(mem::take));
+        let told = list.iter().flatten().map(|failure| failure.tell());
+        told.fold(Ok(()), Result::and)
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = OWN.try_with(|own| own.replace(self.0.take()));
     }
 }
 
@@ -196,6 +235,31 @@ mod tests {
         assert_eq!(told(third.tell()), "third");
         failures.add(0, failed("fourth"));
         assert_eq!(told(failures.tell(|_| true)), "fourth");
+    }
+
+    #[test]
+    fn who_waits_for_its_own_launches_is_told_of_no_others() {
+        let (before, first, second, inner) = (
+            failed("before"),
+            failed("first"),
+            failed("second"),
+            failed("inner"),
+        );
+        Own::note(&before);
+        let own = Own::begin();
+        Own::note(&first);
+        {
+            let others = Own::begin();
+            Own::note(&inner);
+            assert_eq!(told(others.tell()), "inner");
+        }
+        Own::note(&second);
+        assert_eq!(told(own.tell()), "first");
+        assert_eq!(told(own.tell()), "");
+        assert_eq!(told(second.tell()), "");
+        drop(own);
+        Own::note(&before);
+        assert_eq!(told(before.tell()), "before");
     }
 
     #[test]

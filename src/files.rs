@@ -11,6 +11,18 @@ use crate::error::{Error, Result};
 /// The most symbolic links from a path to its file, as in Linux.
 const MOST_LINKS: usize = 40;
 
+/// How the names of files begin and end that are being written.
+const PARTIAL: (&str, &str) = (".exactile-", ".partial");
+
+/// Whether this is the name of a file that is being written, or that a process which was killed left.
+#[cfg_attr(
+    not(feature = "tuner-file"),
+    expect(dead_code, reason = "a tuner's file needs it")
+)]
+pub(crate) fn is_partial(name: &str) -> bool {
+    name.starts_with(PARTIAL.0) && name.ends_with(PARTIAL.1)
+}
+
 /// What a file is to hold.
 pub struct Contents<'a> {
     /// The file's name.
@@ -119,7 +131,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 /// permissions of the file that it replaces.
 fn prepare(name: &Path, contents: &Contents<'_>) -> io::Result<NamedTempFile> {
     let mut builder = Builder::new();
-    builder.prefix(".exactile-").suffix(".partial");
+    builder.prefix(PARTIAL.0).suffix(PARTIAL.1);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

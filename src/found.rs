@@ -68,7 +68,7 @@ pub(crate) struct Winner {
 
 /// Where and when a winner was found.
 #[derive(Clone, PartialEq, Debug, Default)]
-#[cfg_attr(feature = "tuner-file", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "tuner-file", derive(Serialize, Deserialize), serde(default))]
 #[non_exhaustive]
 pub struct Provenance {
     /// The model of the device.

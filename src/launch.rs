@@ -30,7 +30,7 @@ use crate::compiled::Ready;
 use crate::cuda::Words;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::failure::Failure;
+use crate::failure::{Failure, Own};
 use crate::hooks::LaunchInfo;
 use crate::kernel::Kernel;
 use crate::placement::LaunchGrid;
@@ -428,6 +428,7 @@ unsafe fn put(
 }
 
 pub(crate) fn note_writer(arguments: &[Bound<'_>], failure: &Arc<Failure>) {
+    Own::note(failure);
     for argument in arguments {
         argument.note_writer(failure);
     }

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::files::{self, Place};
@@ -18,30 +20,32 @@ pub(crate) use crate::found::{Problem, Winner};
 /// So many processes may end while they run a candidate until it is not run any more: one may have been stopped by hand.
 const CRASHES: u32 = 2;
 
-/// What is known of a problem.
-#[derive(Serialize, Deserialize)]
-struct Entry {
-    #[serde(flatten)]
-    problem: Problem,
-    #[serde(flatten)]
-    winner: Option<Winner>,
-    /// How many processes ended while they ran a candidate.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    crashes: BTreeMap<String, u32>,
+/// The name of what an entry holds besides its problem and its winner: how many processes ended while they ran a candidate.
+const COUNTS: &str = "crashes";
+
+/// What other writers left of a file or a candidate is theirs no more after this time.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Objects by the text of their problem, each a problem, a winner if there is one, [`COUNTS`], and what others wrote
+/// there, which stays.
+type Entries = BTreeMap<String, Value>;
+
+/// How many processes ended while they ran a candidate, by candidate.
+fn crashes(entry: &Value) -> BTreeMap<String, u32> {
+    BTreeMap::deserialize(&entry[COUNTS]).unwrap_or_default()
 }
 
-impl Entry {
-    fn new(problem: Problem) -> Self {
-        Self {
-            problem,
-            winner: None,
-            crashes: BTreeMap::new(),
+fn set_crashes(entry: &mut Value, change: impl FnOnce(&mut BTreeMap<String, u32>)) {
+    let (before, mut crashes) = (crashes(entry), crashes(entry));
+    change(&mut crashes);
+    match entry {
+        Value::Object(fields) if crashes.is_empty() && !before.is_empty() => {
+            fields.remove(COUNTS);
         }
+        _ if crashes != before => entry[COUNTS] = json!(crashes),
+        _ => {}
     }
 }
-
-/// Entries by the text of their problem.
-type Entries = BTreeMap<String, Entry>;
 
 /// What a file holds.
 enum Found {
@@ -99,18 +103,19 @@ impl WinnersFile {
         let Found::Entries(entries) = read(file)? else {
             return Ok(None);
         };
-        let known = entries.into_values().filter_map(|entry| {
-            let distance = problem.distance(&entry.problem)?;
+        let known = entries.values().filter_map(|entry| {
+            let other = Problem::deserialize(entry).ok()?;
+            let distance = problem.distance(&other)?;
             let Winner {
                 config,
                 seconds,
                 provenance,
-            } = entry.winner?;
+            } = Winner::deserialize(entry).ok()?;
             let known = Known {
                 config,
                 seconds,
                 provenance,
-                extents: entry.problem.extents,
+                extents: other.extents,
                 is_exact: distance == 0.0,
             };
             Some((distance, known))
@@ -121,15 +126,20 @@ impl WinnersFile {
 
     /// Adds a winner to those of other threads and processes. A damaged file is set aside.
     pub(crate) fn keep(&self, problem: Problem, winner: Winner) -> Result<()> {
+        let winner = json!(winner);
         self.change(problem, |entry| {
-            entry.winner = Some(winner);
+            if let (Value::Object(fields), Value::Object(winner)) = (&mut *entry, winner) {
+                fields.extend(winner);
+            }
             // It is known by now.
-            entry.crashes.remove(Trial::ALL);
+            set_crashes(entry, |crashes| {
+                crashes.remove(Trial::ALL);
+            });
         })
     }
 
     /// Changes one entry, and leaves those of others as they are.
-    fn change(&self, problem: Problem, change: impl FnOnce(&mut Entry)) -> Result<()> {
+    fn change(&self, problem: Problem, change: impl FnOnce(&mut Value)) -> Result<()> {
         let Some(file) = &self.0 else {
             return Ok(());
         };
@@ -137,24 +147,23 @@ impl WinnersFile {
             fs::create_dir_all(folder).map_err(Error::file(folder))?;
         }
         // The lock stands beside the file itself, whatever link leads to it.
-        let _lock = match Place::of(file)? {
-            Place::File(name) => lock(&name),
-            Place::Stream(_) => None,
+        let name = match Place::of(file)? {
+            Place::File(name) => name,
+            Place::Stream(_) => return Err(no_file(file)),
         };
-        let mut entries = match read(file)? {
+        let _lock = lock(&name);
+        let mut entries = match read(&name)? {
             Found::Entries(entries) => entries,
             Found::Damage(reason) => {
-                set_aside(file, &reason)?;
+                set_aside(&name, &reason)?;
                 Entries::new()
             }
         };
-        let entry = entries
-            .entry(problem.text())
-            .or_insert_with(|| Entry::new(problem));
-        change(entry);
+        let entry = entries.entry(problem.text());
+        change(entry.or_insert_with(|| json!(problem)));
         let text = serde_json::to_string_pretty(&entries)
             .map_err(|error| Error::format(file, error.to_string()))?;
-        files::write(file, text.as_bytes())
+        files::write(&name, text.as_bytes())
     }
 
     /// Says that a candidate runs, for as long as the result is there.
@@ -188,7 +197,9 @@ impl WinnersFile {
     /// Notes that a candidate took the device with it.
     pub(crate) fn note_crash(&self, problem: &Problem, config: &str) -> Result<()> {
         self.change(problem.clone(), |entry| {
-            entry.crashes.insert(config.to_string(), CRASHES);
+            set_crashes(entry, |crashes| {
+                crashes.insert(config.to_string(), CRASHES);
+            });
         })
     }
 
@@ -199,13 +210,13 @@ impl WinnersFile {
         };
         for Running { problem, config } in self.left() {
             self.change(problem, |entry| {
-                *entry.crashes.entry(config).or_default() += 1;
+                set_crashes(entry, |crashes| *crashes.entry(config).or_default() += 1);
             })?;
         }
-        let Found::Entries(mut entries) = read(file)? else {
+        let Found::Entries(entries) = read(file)? else {
             return Ok(BTreeSet::new());
         };
-        let crashes = entries.remove(&problem.text()).map(|entry| entry.crashes);
+        let crashes = entries.get(&problem.text()).map(crashes);
         let often = crashes
             .unwrap_or_default()
             .into_iter()
@@ -216,7 +227,7 @@ impl WinnersFile {
         Ok(often.map(|(config, _)| config).collect())
     }
 
-    /// What ran in processes that have ended, each once.
+    /// What ran in processes that have ended, each once. What else they left half written is removed.
     fn left(&self) -> Vec<Running> {
         let Some(Place::File(name)) = self.place() else {
             return Vec::new();
@@ -229,6 +240,9 @@ impl WinnersFile {
         let mut left = Vec::new();
         for entry in folder.flatten() {
             let text = entry.file_name().to_string_lossy().into_owned();
+            if files::is_partial(&text) && is_old(&entry) {
+                let _ = fs::remove_file(entry.path());
+            }
             if !(text.starts_with(&stem) && text.ends_with(".trial")) {
                 continue;
             }
@@ -241,10 +255,9 @@ impl WinnersFile {
             }
             let text = fs::read(entry.path()).unwrap_or_default();
             // A file that has just been made is empty, and not locked yet.
-            if let Ok(running) = serde_json::from_slice(&text)
-                && fs::remove_file(entry.path()).is_ok()
-            {
-                left.push(running);
+            let running = serde_json::from_slice(&text).ok();
+            if (running.is_some() || is_old(&entry)) && fs::remove_file(entry.path()).is_ok() {
+                left.extend(running);
             }
         }
         left
@@ -256,19 +269,45 @@ impl WinnersFile {
     }
 }
 
-fn read(file: &Path) -> Result<Found> {
-    match fs::read(file) {
-        Ok(text) => Ok(match serde_json::from_slice(&text) {
-            Ok(entries) => Found::Entries(entries),
-            Err(error) => Found::Damage(error.to_string()),
-        }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Entries(Entries::new())),
-        Err(error) => Err(Error::file(file)(error)),
-    }
+fn is_old(entry: &DirEntry) -> bool {
+    let written = entry.metadata().and_then(|metadata| metadata.modified());
+    let age = written.map(|written| SystemTime::now().duration_since(written).ok());
+    age.is_ok_and(|age| age > Some(HOUR))
 }
 
+fn read(file: &Path) -> Result<Found> {
+    // What is no file may never end.
+    match fs::metadata(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Ok(Found::Entries(Entries::new()));
+        }
+        metadata if metadata.as_ref().is_ok_and(|it| !it.is_file()) => return Err(no_file(file)),
+        _ => {}
+    }
+    let text = fs::read(file).map_err(Error::file(file))?;
+    let parsed = serde_json::from_slice(&text).and_then(|entries: Entries| {
+        let mut problems = entries.values().map(Problem::deserialize);
+        problems.try_for_each(|problem| problem.map(drop))?;
+        Ok(entries)
+    });
+    Ok(match parsed {
+        Ok(entries) => Found::Entries(entries),
+        Err(error) => Found::Damage(error.to_string()),
+    })
+}
+
+fn no_file(file: &Path) -> Error {
+    Error::format(file, "winners are kept in a regular file, and this is none")
+}
+
+/// Renames a damaged file to a name that nothing has.
 fn set_aside(file: &Path, reason: &str) -> Result<()> {
-    let aside = beside(file, ".damaged");
+    let names = (1..).map(|number| match number {
+        1 => beside(file, ".damaged"),
+        _ => beside(file, &format!(".damaged-{number}")),
+    });
+    let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
+    let aside = free.next().unwrap_or_else(|| beside(file, ".damaged"));
     fs::rename(file, &aside).map_err(Error::file(file))?;
     log::warn!(
         "`{}` is no file of winners and was renamed to `{}`: {reason}",

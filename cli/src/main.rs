@@ -23,7 +23,7 @@ mod tune;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use exactile::command::{note, print};
+use exactile::command::{note, print, say_warnings};
 use exactile::{Error, Result};
 use serde::Serialize;
 
@@ -52,6 +52,7 @@ enum Action {
 }
 
 fn main() -> ExitCode {
+    say_warnings();
     let command = Command::parse();
     let result = match command.action {
         Action::Bench(bench) => bench.execute(),

@@ -80,6 +80,10 @@ impl Files {
 
 fn read(file: &Path) -> Result<Report> {
     let text = std::fs::read_to_string(file).map_err(Error::file(file))?;
-    serde_json::from_str(&text)
-        .map_err(|error| Error::format(file, format!("not a report: {error}")))
+    serde_json::from_str(&text).map_err(|error| {
+        Error::format(
+            file,
+            format!("not a report of `exactile bench --out`: {error}"),
+        )
+    })
 }

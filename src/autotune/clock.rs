@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::judge::waited;
 use super::trials::Times;
 use crate::buffer::Buffer;
 use crate::device::{Device, DeviceKind};
@@ -70,6 +71,10 @@ impl<'a> Clock<'a> {
 ///
 /// On a GPU launches are put in line and waited for together, so that the figure is the time of the
 /// kernel and not the latency of a launch.
+///
+/// # Errors
+/// Those of `launch`, and of the launches that it makes; a panic of it is one too. Errors of other launches stay for who
+/// waits for them.
 pub fn measure(device: &Device, mut launch: impl FnMut() -> Result<()>) -> Result<f64> {
     warm_up(device, &mut launch)?;
     in_line(device, LEAST_TIME, &mut launch)
@@ -77,11 +82,7 @@ pub fn measure(device: &Device, mut launch: impl FnMut() -> Result<()>) -> Resul
 
 /// The second launch may use other code than the first: that of launches proved in bounds.
 fn warm_up(device: &Device, launch: &mut impl FnMut() -> Result<()>) -> Result<()> {
-    for _ in 0..2 {
-        launch()?;
-        device.synchronize()?;
-    }
-    Ok(())
+    (0..2).try_for_each(|_| waited(device, &mut *launch))
 }
 
 fn in_line(
@@ -101,12 +102,11 @@ fn in_line(
 
 /// Seconds of one of `count` launches, by events of the device. They have ended when this returns.
 fn timed(device: &Device, count: usize, launch: &mut impl FnMut() -> Result<()>) -> Result<f64> {
-    let start = device.event()?;
-    for _ in 0..count {
-        launch()?;
-    }
-    let end = device.event()?;
-    device.synchronize()?;
+    let (start, end) = waited(device, || {
+        let start = device.event()?;
+        (0..count).try_for_each(|_| launch())?;
+        Ok((start, device.event()?))
+    })?;
     Ok(end.seconds_since(&start)? / count as f64)
 }
 

@@ -4,9 +4,11 @@ use exactile_core::target::Determinism;
 
 use super::Workload;
 use crate::array::Array;
+use crate::capture::refuse;
 use crate::compare::{Tolerance, compare_within};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::failure::Own;
 use crate::panics;
 
 /// Runs a candidate once and says how its results differ from the golden run, if they do.
@@ -17,12 +19,11 @@ pub(super) fn check<C>(
     golden: &[Array],
     workload: &mut impl Workload<C>,
 ) -> Result<Option<String>> {
-    let outputs = guarded(|| {
+    waited(device, || {
         workload.spoil()?;
-        workload.launch(config)?;
-        device.synchronize()?;
-        workload.outputs()
+        workload.launch(config)
     })?;
+    let outputs = guarded(|| workload.outputs())?;
     if outputs.len() != golden.len() {
         return Err(Error::Invalid(format!(
             "the workload has {} outputs, the golden run {}",
@@ -44,6 +45,22 @@ pub(super) fn check<C>(
         }
     }
     Ok(None)
+}
+
+/// Does what launches, and waits for the end of all that is on the device. Told are the errors of launches by this thread,
+/// and of the device: those of others stay for who waits for them.
+pub(super) fn waited<T>(device: &Device, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let own = Own::begin();
+    let done = guarded(work);
+    finish(device)?;
+    let told = own.tell();
+    done.and_then(|done| told.map(|()| done))
+}
+
+/// Waits for the end of all that is on the device, and tells nothing of it: an error is one of the device.
+pub(super) fn finish(device: &Device) -> Result<()> {
+    refuse("a wait for the device")?;
+    device.gpu().map_or(Ok(()), |gpu| gpu.wait_for_all())
 }
 
 /// A panic as an error. What it leaves half done is the workload's: its outputs, which are spoilt before they count.

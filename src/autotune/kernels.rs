@@ -2,14 +2,15 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use exactile_core::ir::{DType, Grid};
-use exactile_core::schedule::assign::warps_of;
 use exactile_core::target::{Determinism, Schedule, ScheduleField};
 use exactile_core::verify::BlockFunc;
 
-use super::{TuneKey, Tuned, Tuner, Workload};
+use super::judge::waited;
+use super::space::{Sketch, at, combinations, schedule_of, with_schedule};
+use super::{Search, TuneKey, Tuned, Tuner, Workload};
 use crate::arguments::{Arguments, BoundArguments, Parameters};
 use crate::array::Array;
 use crate::bound::Bound;
@@ -147,56 +148,20 @@ pub trait Tune: Configure {
 
 impl<K: Configure> Tune for K {}
 
-/// The kernel with another configuration.
-fn at<K: Configure>(kernel: &K, config: K::Config) -> K {
-    let mut other = kernel.clone();
-    other.configured_mut().set_all(config);
-    other
-}
-
-/// What is known of a configuration before it is compiled.
-struct Sketch {
-    /// Bytes and elements of the largest tile.
-    bytes: usize,
-    elements: usize,
-    /// The warps that the compiler would choose.
-    warps: u32,
-}
-
-impl Sketch {
-    fn of(func: &BlockFunc) -> Self {
-        let tiles = func.values().filter_map(|value| {
-            let ty = func.ty(value);
-            let dtype = ty.dtype()?;
-            (!ty.is_scalar()).then(|| {
-                (
-                    ty.shape.elements(),
-                    ty.shape.elements() * dtype.bytes() as usize,
-                )
-            })
-        });
-        let (elements, bytes) = tiles.fold((1, 1), |(elements, bytes), tile| {
-            (elements.max(tile.0), bytes.max(tile.1))
-        });
-        Self {
-            bytes,
-            elements,
-            warps: warps_of(func, &Schedule::AUTO),
-        }
-    }
-}
-
 /// The launches of a search.
 struct Runs<'a, 'd, K: Configure> {
     kernel: &'d K,
     device: &'d Device,
     grid: Option<Grid>,
     bound: BoundArguments<'a>,
+    begin: Instant,
     space: Vec<K::Config>,
     /// What the kernel writes, by its place among the arguments, and what that holds at first.
     written: Vec<(usize, DType, Buffer<u8>)>,
     /// The one that was launched last.
     last: Option<K>,
+    /// Configurations without a schedule whose traces processes did not survive.
+    deadly: Vec<K::Config>,
 }
 
 impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
@@ -207,46 +172,71 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
         bound: BoundArguments<'a>,
     ) -> Result<Self> {
         check_places(device, &bound.list)?;
-        let mut runs = Self {
-            space: combinations(kernel, device),
+        kernel.configured().check_open()?;
+        Ok(Self {
+            begin: Instant::now(),
+            space: combinations(kernel, device)?,
             kernel,
             device,
             grid,
             bound,
             written: Vec::new(),
             last: None,
-        };
-        runs.sort();
-        Ok(runs)
+            deadly: Vec::new(),
+        })
     }
 
     fn tune(mut self, tuner: &Tuner) -> Result<TunedKernel<K>> {
-        let first = self.first()?;
-        self.keep(&first)?;
-        let (key, level) = (self.key()?, first.configured().kernel().determinism);
-        let golden = self.golden(&first)?;
-        let (device, kernel, space) = (self.device, self.kernel, self.space.clone());
-        // Candidates cannot panic here, and who listens may.
-        let what = || "who listens to the progress of the tuner".to_string();
-        let tuned = guarded(what, || {
-            tuner.tune(device, &key, level, &space, &golden, &mut self)
-        });
+        let searched = self.search(tuner);
         // Whatever became of it, the arguments are not left as a candidate left them.
         self.spoil()?;
-        let tuned = tuned?;
-        self.launch(&tuned.config)?;
-        device.synchronize()?;
+        let tuned = searched?;
+        waited(self.device, || self.launch(&tuned.config))?;
         Ok(TunedKernel {
-            kernel: at(kernel, tuned.config),
+            kernel: at(self.kernel, tuned.config),
             tuned,
         })
     }
 
+    fn search(&mut self, tuner: &Tuner) -> Result<Tuned<K::Config>> {
+        let device = self.device;
+        let problem = self.key()?.problem(device);
+        let search = Search {
+            tuner,
+            device,
+            problem: &problem,
+            begin: self.begin,
+        };
+        self.sort(&search)?;
+        let first = self.first(&search)?;
+        let golden = {
+            let _trial = search.trial(&self.plain(&first.configured().definition.config))?;
+            self.keep(&first)?;
+            self.golden(&first)?
+        };
+        let level = first.configured().kernel().determinism;
+        let space = self.space.clone();
+        // Candidates cannot panic here, and who listens may.
+        let what = || "who listens to the progress of the tuner".to_string();
+        guarded(what, || search.tune(level, &space, &golden, self))
+    }
+
+    /// The configuration without a schedule, on which its trace does not depend.
+    fn plain(&self, config: &K::Config) -> K::Config {
+        with_schedule(self.kernel, *config, Schedule::AUTO)
+    }
+
+    /// Whether processes ended while they traced it.
+    fn is_deadly(&self, config: &K::Config) -> bool {
+        !self.deadly.is_empty() && self.deadly.contains(&self.plain(config))
+    }
+
     /// The first candidate that its arguments fit.
-    fn first(&self) -> Result<K> {
+    fn first(&self, search: &Search<'_>) -> Result<K> {
         let mut error = None;
-        for &config in &self.space {
-            let kernel = at(self.kernel, config);
+        for config in self.space.iter().filter(|config| !self.is_deadly(config)) {
+            let kernel = at(self.kernel, *config);
+            let _trial = search.trial(&self.plain(config))?;
             match self.traced(&kernel) {
                 Ok(_) => return Ok(kernel),
                 Err(reason) => error = error.or(Some(reason)),
@@ -292,13 +282,15 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
                 }
             });
         let level = kernel.determinism.name();
+        // Kernels of one name have other paths, which stay from build to build.
+        let path = std::any::type_name::<K::Config>();
         let types = std::any::type_name::<K::Parameters>();
         let stated = match self.grid {
             Some(_) => ", stated grid",
             None => "",
         };
         Ok(TuneKey {
-            kernel: kernel.name().to_string(),
+            kernel: path.strip_suffix("::Config").unwrap_or(path).to_string(),
             extents: extents.collect(),
             variant: format!("{types}, {level}, {}{stated}", kernel.config()),
         })
@@ -344,15 +336,24 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
 
     /// Puts the likely candidates first: the configuration as it is, then those that give a lane a good part of the
     /// largest tile, with warps near those of the compiler's choice.
-    fn sort(&mut self) {
+    fn sort(&mut self, search: &Search<'_>) -> Result<()> {
         let kernel = self.kernel;
         let base = kernel.configured().definition.config;
+        let crashed = search.tuner.winners.crashed(search.problem)?;
         let mut sketch: Option<(K::Config, Option<Sketch>)> = None;
         let mut scored = Vec::new();
         for &config in &self.space {
-            let plain = with_schedule(kernel, config, Schedule::AUTO);
+            let plain = self.plain(&config);
             if sketch.as_ref().is_none_or(|(other, _)| *other != plain) {
-                let traced = self.traced(&at(kernel, plain)).ok();
+                let is_deadly = !crashed.is_empty() && crashed.contains(&format!("{plain:?}"));
+                self.deadly.extend(is_deadly.then_some(plain));
+                let traced = match is_deadly || search.is_over(0.125) {
+                    true => None,
+                    false => {
+                        let _trial = search.trial(&plain)?;
+                        self.traced(&at(kernel, plain)).ok()
+                    }
+                };
                 sketch = Some((plain, traced.as_ref().map(Sketch::of)));
             }
             let schedule = schedule_of(kernel, config);
@@ -373,58 +374,12 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
         }
         scored.sort_by(|(one, _), (other, _)| one.total_cmp(other));
         self.space = scored.into_iter().map(|(_, config)| config).collect();
+        Ok(())
     }
 }
 
 fn array(dtype: DType, bytes: &[u8]) -> Result<Array> {
     Array::from_bytes(dtype, [bytes.len() / dtype.bytes() as usize], bytes)
-}
-
-fn schedule_of<K: Configure>(kernel: &K, mut config: K::Config) -> Schedule {
-    *(kernel.configured().definition.schedule)(&mut config)
-}
-
-fn with_schedule<K: Configure>(kernel: &K, mut config: K::Config, schedule: Schedule) -> K::Config {
-    *(kernel.configured().definition.schedule)(&mut config) = schedule;
-    config
-}
-
-/// All combinations of what is not set, those of one tile size behind each other.
-fn combinations<K: Configure>(kernel: &K, device: &Device) -> Vec<K::Config> {
-    let configured = kernel.configured();
-    let base = configured.definition.config;
-    let mut tiles = vec![base];
-    for (place, meta) in configured.definition.metas.iter().enumerate() {
-        if let (false, Some(each)) = (configured.is_set(place), meta.each) {
-            tiles = tiles.iter().flat_map(each).collect();
-        }
-    }
-    if !tiles.contains(&base) && configured.kernel().check_set().is_ok() {
-        tiles.push(base);
-    }
-    let own = schedule_of(kernel, base);
-    let mut schedules = vec![own];
-    if device.runs_lanes() {
-        let open = |field: &ScheduleField| own.get(*field).is_none();
-        let tries = |from: Schedule, field: ScheduleField| {
-            field.row().tries.iter().map(move |&value| {
-                let mut other = from;
-                other.set(field, Some(value));
-                other
-            })
-        };
-        let alone = ScheduleField::ALL.iter().copied().filter(open);
-        schedules.extend(alone.flat_map(|field| tries(own, field)));
-        if open(&ScheduleField::Warps) && open(&ScheduleField::Stages) {
-            let warps = tries(own, ScheduleField::Warps);
-            schedules.extend(warps.flat_map(|warps| tries(warps, ScheduleField::Stages)));
-        }
-    }
-    let with = |&config: &K::Config| {
-        let schedules = schedules.iter();
-        schedules.map(move |&schedule| with_schedule(kernel, config, schedule))
-    };
-    tiles.iter().flat_map(with).collect()
 }
 
 impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
@@ -464,6 +419,9 @@ impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
     }
 
     fn refuses(&self, config: &K::Config) -> Option<String> {
+        if self.is_deadly(config) {
+            return Some("the process that traced it ended, twice".to_string());
+        }
         let kernel = at(self.kernel, *config);
         let placed = kernel
             .configured()

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::clock::LEAST_TIME;
-use super::trials::{Times, Verdict, list};
+use super::trials::{Times, Verdict, others};
 use crate::error::{Error, Result};
 
 /// Rounds of a race: each takes twice as long for a candidate as the one before it, with half of the candidates.
@@ -58,10 +58,9 @@ pub(super) fn fastest<C: Clone + fmt::Debug>(trials: &[(C, Verdict)]) -> Result<
     let best = times.min_by(|(_, one), (_, other)| one.rank(other));
     best.map(|(config, times)| (config.clone(), times.cold))
         .ok_or_else(|| {
-            let mut message = format!("none of {} configurations is right", trials.len());
-            for (config, verdict) in trials {
-                message.push_str(&format!("\n  {config:?}: {}", list(verdict)));
-            }
-            Error::Mismatch(message)
+            let others = others(trials, usize::MAX);
+            let count = trials.len();
+            let message = format!("none of {count} configurations is right\n{others}");
+            Error::Mismatch(message.trim_end().to_string())
         })
 }

@@ -1,6 +1,7 @@
 //! The candidates of a search and how they fared.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -58,6 +59,32 @@ pub struct Tuned<C> {
     pub trials: Vec<(C, Verdict)>,
     /// Where and when the winner was found.
     pub provenance: Provenance,
+    /// Why the winner is not on file, where it could not be written there.
+    pub unsaved: Option<String>,
+}
+
+/// So many candidates of a kind have a line.
+const MOST_LINES: usize = 50;
+
+/// Lines of those that have no time, each with so many lines of the reason, and one that counts those beyond [`MOST_LINES`].
+pub(super) fn others<C: fmt::Debug>(trials: &[(C, Verdict)], reasons: usize) -> String {
+    let is_other = |trial: &&(C, Verdict)| !matches!(trial.1, Verdict::Measured(_));
+    let mut lines = String::new();
+    for (config, verdict) in trials.iter().filter(is_other).take(MOST_LINES) {
+        let reason = list(verdict);
+        let reason: Vec<&str> = reason.lines().take(reasons).collect();
+        lines.push_str(&format!("   - {config:?}: {}\n", reason.join("\n")));
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, verdict) in trials.iter().filter(is_other).skip(MOST_LINES) {
+        *counts.entry(verdict.word()).or_default() += 1;
+    }
+    if !counts.is_empty() {
+        let counts = counts.iter().map(|(word, count)| format!("{count} {word}"));
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        lines.push_str(&format!("   - more: {counts}\n"));
+    }
+    lines
 }
 
 /// A table: what was measured by rank, then the others with the reason.
@@ -79,34 +106,46 @@ impl<C: fmt::Debug> fmt::Display for Tuned<C> {
             .filter_map(|(config, verdict)| Some((config, time(verdict)?)))
             .collect();
         measured.sort_by(|(_, one), (_, other)| one.rank(other));
-        for (index, (config, times)) in measured.into_iter().enumerate() {
+        let count = measured.len();
+        for (index, (config, times)) in measured.into_iter().take(MOST_LINES).enumerate() {
             let warm = times.warm.map(|seconds| format!("{:.5}", seconds * 1e3));
             let (cold, warm) = (times.cold * 1e3, warm.unwrap_or_default());
             let (rank, rounds) = (index + 1, times.rounds);
             writeln!(f, "{rank:4} {cold:10.5} {warm:>10} {rounds:7}  {config:?}")?;
         }
-        for (config, verdict) in &self.trials {
-            if time(verdict).is_none() {
-                let reason = list(verdict);
-                writeln!(
-                    f,
-                    "   - {config:?}: {}",
-                    reason.lines().next().unwrap_or("")
-                )?;
-            }
+        if count > MOST_LINES {
+            writeln!(f, "   - {} more that are slower", count - MOST_LINES)?;
+        }
+        f.write_str(&others(&self.trials, 1))?;
+        if let Some(reason) = &self.unsaved {
+            writeln!(f, "the winner is not on file: {reason}")?;
         }
         writeln!(f, "{}", self.provenance)
     }
 }
 
+impl Verdict {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Measured(_) => "measured",
+            Self::Rejected(_) => "rejected",
+            Self::Wrong(_) => "wrong",
+            Self::Failed(_) => "failed",
+            Self::Skipped(_) => "skipped",
+        }
+    }
+}
+
 /// A verdict in words.
-pub(super) fn list(verdict: &Verdict) -> String {
+fn list(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Measured(times) => format!("{} ms", times.cold * 1e3),
-        Verdict::Rejected(reason) => format!("rejected: {reason}"),
-        Verdict::Wrong(report) => format!("wrong: {report}"),
-        Verdict::Failed(reason) => format!("failed: {reason}"),
-        Verdict::Skipped(reason) => format!("skipped: {reason}"),
+        Verdict::Rejected(text)
+        | Verdict::Wrong(text)
+        | Verdict::Failed(text)
+        | Verdict::Skipped(text) => {
+            format!("{}: {text}", verdict.word())
+        }
     }
 }
 
@@ -126,28 +165,22 @@ pub(super) fn compile<C: fmt::Debug>(
 ) -> Result<Vec<Verdict>> {
     let (device, winners) = (search.device, &search.tuner.winners);
     let crashed = winners.crashed(search.problem)?;
-    let survived = |config: &C| !crashed.contains(&format!("{config:?}"));
     let mut verdicts: Vec<Verdict> = candidates.iter().map(|_| search.no_time()).collect();
-    let mut sets: Vec<Vec<Job>> = Vec::new();
-    for (config, verdict) in candidates.iter().zip(&mut verdicts) {
-        let refused = match survived(config) {
-            true => workload.refuses(config).map(Verdict::Rejected),
-            false => {
+    if !crashed.is_empty() {
+        for (config, verdict) in candidates.iter().zip(&mut verdicts) {
+            if crashed.contains(&format!("{config:?}")) {
                 let reason = "the process that ran it ended, twice, or its device was lost";
-                Some(Verdict::Failed(reason.to_string()))
+                *verdict = Verdict::Failed(reason.to_string());
             }
-        };
-        // Where a launch cannot be recorded, the real one says why.
-        let mut record = || judge::guarded(|| device.record(|| workload.launch(config)));
-        sets.push(match &refused {
-            None => record().unwrap_or_default(),
-            Some(_) => Vec::new(),
-        });
-        if let Some(refused) = refused {
-            *verdict = refused;
         }
     }
-    let limit = search.tuner.budget.map(|budget| budget / 2);
+    let sets = list_all(search, candidates, &mut verdicts, workload)?;
+    // Those behind them are not known yet.
+    let candidates = &candidates[..sets.len()];
+    let limit = search.tuner.budget.map(|budget| {
+        let spent = search.begin.elapsed();
+        (budget / 2).saturating_sub(spent)
+    });
     let mut take = |index: usize, outcome: Result<(), String>| {
         if let Verdict::Failed(_) | Verdict::Rejected(_) = verdicts[index] {
             return;
@@ -169,7 +202,7 @@ pub(super) fn compile<C: fmt::Debug>(
             if index > 0 && search.is_over(0.5) {
                 break;
             }
-            let _trial = winners.begin(search.problem, &format!("{config:?}"))?;
+            let _trial = search.trial(config)?;
             let one = std::slice::from_ref(&sets[index]);
             compile_all(device, one, None, &mut |_, outcome| take(index, outcome));
         }
@@ -178,6 +211,41 @@ pub(super) fn compile<C: fmt::Debug>(
         compile_all(device, &sets, limit, &mut take);
     }
     Ok(verdicts)
+}
+
+/// What each candidate would compile, as far as a quarter of the budget goes; those that are refused are rejected.
+fn list_all<C: fmt::Debug>(
+    search: &Search<'_>,
+    candidates: &[C],
+    verdicts: &mut [Verdict],
+    workload: &mut impl Workload<C>,
+) -> Result<Vec<Vec<Job>>> {
+    let mut sets: Vec<Vec<Job>> = Vec::new();
+    for (config, verdict) in candidates.iter().zip(verdicts) {
+        if !sets.is_empty() && search.is_over(0.25) {
+            break;
+        }
+        let mut jobs = Vec::new();
+        if let Verdict::Skipped(_) = verdict {
+            let _trial = search.trial(config)?;
+            match refusal(config, workload) {
+                Some(reason) => *verdict = Verdict::Rejected(reason),
+                // Where a launch cannot be recorded, the real one says why.
+                None => {
+                    let record = || search.device.record(|| workload.launch(config));
+                    jobs = judge::guarded(record).unwrap_or_default();
+                }
+            }
+        }
+        sets.push(jobs);
+    }
+    Ok(sets)
+}
+
+/// Why a candidate is not worth compiling, if that is so.
+fn refusal<C>(config: &C, workload: &impl Workload<C>) -> Option<String> {
+    let refused = judge::guarded(|| Ok(workload.refuses(config)));
+    refused.unwrap_or_else(|error| Some(error.to_string()))
 }
 
 /// Runs each candidate that is ready and compares its results.
@@ -208,22 +276,24 @@ pub(super) fn judge_all<C: fmt::Debug>(
             continue;
         }
         tuner.say(|| format!("comparing {config:?}"));
-        let _trial = tuner
-            .winners
-            .begin(search.problem, &format!("{config:?}"))?;
+        let _trial = search.trial(config)?;
+        if waits && let Some(reason) = refusal(config, workload) {
+            *verdict = Verdict::Rejected(reason);
+            continue;
+        }
         *verdict = match judge::check(device, level, config, golden, workload) {
             Ok(Some(report)) => Verdict::Wrong(report),
             Ok(None) => READY,
             Err(error) => Verdict::Failed(error.to_string()),
         };
         any |= *verdict == READY;
-        // An error that is told again and again is one of the device.
         if let Verdict::Failed(_) = verdict
-            && device.synchronize().is_err()
-            && device.synchronize().is_err()
+            && judge::finish(device).is_err()
         {
             let config = format!("{config:?}");
-            tuner.winners.note_crash(search.problem, &config)?;
+            if let Err(error) = tuner.winners.note_crash(search.problem, &config) {
+                log::warn!("nobody will know that {config} took its device with it: {error}");
+            }
             lost = Some(config);
         }
     }

@@ -3,7 +3,7 @@
 use clap::Args;
 use exactile_core::target::{Bounds, Distribution, Target};
 
-use super::{Case, Run, chosen, print};
+use super::{Case, Run, chosen, launches_nothing, print};
 use crate::device::Device;
 use crate::error::Result;
 use crate::listing::ListingStage;
@@ -51,6 +51,9 @@ impl Dump {
                     name,
                 })
             })?;
+            if jobs.is_empty() {
+                return Err(launches_nothing(name));
+            }
             for job in jobs {
                 print(&job.inspect(target, bounds)?.text(self.stage)?)?;
             }

@@ -2,19 +2,24 @@
 
 use std::env;
 use std::fmt;
+use std::fs;
+use std::io::{self, Read};
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
+use std::process::{self, Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
-use super::{Case, Run, chosen, note, print, progress, progress_end};
+use super::{Case, Run, chosen, launches_nothing, note, print, progress, progress_end};
 use crate::autotune::{Tuned, Tuner, Verdict};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::panics::guarded;
 
-/// Set in a process whose end another one watches.
+/// Set in a process whose end another one watches: a file that is to be removed once the work is done.
 const WATCHED: &str = "EXACTILE_TUNE_WATCHED";
 /// So many times a process that ended is started again: twice for each of some candidates.
 const MOST_STARTS: usize = 40;
@@ -90,77 +95,107 @@ impl TuneOptions {
 
     pub(super) fn execute(&self, cases: &[Case]) -> Result<()> {
         let cases = chosen(cases, &self.kernel)?;
-        supervised(|| {
-            let (device, tuner) = (self.device()?, self.tuner());
-            let (mut reports, mut failed) = (Vec::new(), Vec::new());
-            for (name, case) in cases {
-                let ran = case(&mut Run {
-                    device: &device,
-                    tunes: Some((&tuner, &mut reports)),
-                    name,
-                });
-                if let Err(error) = ran {
-                    failed.push(format!("{name}: {error}"));
+        supervised(|| self.tune_all(&cases))
+    }
+
+    /// Whatever one case does, the others have their turn.
+    pub(super) fn tune_all(&self, cases: &[Case]) -> Result<()> {
+        let (device, tuner) = (self.device()?, self.tuner());
+        let (mut reports, mut failed) = (Vec::new(), Vec::new());
+        for (name, case) in cases {
+            let before = reports.len();
+            let mut run = Run {
+                device: &device,
+                tunes: Some((&tuner, &mut reports)),
+                name,
+            };
+            let ran = guarded(|| format!("the function `{name}`"), || case(&mut run));
+            match ran {
+                Err(error) => failed.push(format!("{name}: {error}")),
+                Ok(()) if reports.len() == before => {
+                    failed.push(format!("{name}: {}", launches_nothing(name)));
                 }
+                Ok(()) => {}
             }
-            self.finish(&reports, &failed)
-        })
+        }
+        self.finish(&reports, &failed)
     }
 }
 
-/// Does `work` in a process of its own, with the same command line, and starts it again where it was killed: the tuner's
-/// file says by which candidate.
+/// Does `work` in a process of its own, with the same command line, and starts it again where that was ended before the work
+/// was done: the tuner's file says by which candidate. That process ends with this one, and has no standard input.
 ///
 /// # Errors
-/// Those of `work` come from that process, as its exit code; and that it was killed again and again.
+/// Those of `work` come from that process, as its exit code; and that it was ended again and again.
 pub fn supervised(work: impl FnOnce() -> Result<()>) -> Result<()> {
-    let program = env::current_exe().ok();
-    let Some(program) = program.filter(|_| env::var_os(WATCHED).is_none()) else {
+    if let Some(file) = env::var_os(WATCHED) {
+        let _done = Done(PathBuf::from(file));
+        end_with_parent();
+        return work();
+    }
+    let (Ok(program), Ok(undone)) = (env::current_exe(), NamedTempFile::new()) else {
         return work();
     };
+    let undone = undone.into_temp_path();
     for _ in 0..MOST_STARTS {
-        let status = Command::new(&program)
+        let child = Command::new(&program)
             .args(env::args_os().skip(1))
-            .env(WATCHED, "1")
-            .status();
-        let Ok(status) = status else {
+            .env(WATCHED, &undone)
+            .stdin(Stdio::piped())
+            .spawn();
+        let Ok(mut child) = child else {
             return work();
         };
-        match status.code() {
-            Some(0) => return Ok(()),
-            Some(code) if !is_crash(code) => {
-                return Err(Error::Invalid("tuning failed, as told above".to_string()));
-            }
-            Some(_) | None if is_stopped(status) => {
-                return Err(Error::Invalid("tuning was stopped".to_string()));
-            }
-            Some(_) | None => {
-                progress_end();
-                note(&format!(
-                    "a candidate ended the process ({status}); starting again"
-                ));
-            }
+        // Open as long as this process lives; a wait would close it.
+        let alive = child.stdin.take();
+        let status = child.wait();
+        drop(alive);
+        let status = status.map_err(|error| Error::Invalid(error.to_string()))?;
+        let is_done = !undone.exists();
+        if is_stopped(status) {
+            return Err(Error::Invalid("tuning was stopped".to_string()));
+        } else if is_done && status.success() {
+            return Ok(());
+        } else if is_done {
+            return Err(Error::Invalid("tuning failed, as told above".to_string()));
         }
+        progress_end();
+        note(&format!(
+            "a candidate ended the process ({status}); starting again"
+        ));
     }
     let message = format!("candidates ended the process {MOST_STARTS} times");
     Err(Error::Invalid(message))
 }
 
-/// Exit codes of Windows that say so; elsewhere there is none.
-fn is_crash(code: i32) -> bool {
-    cfg!(windows) && code < 0
+/// Removes a file where the work of this process is done, by a panic too: what ends the process leaves it.
+struct Done(PathBuf);
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
-/// Whether a person ended it.
+/// Ends this process when the one that started it does, which has the other end of the standard input.
+fn end_with_parent() {
+    let watch = || {
+        while io::stdin().read(&mut [0]).is_ok_and(|bytes| bytes > 0) {}
+        process::exit(1)
+    };
+    // Where there is no thread, it ends when its work does.
+    let _ = thread::Builder::new().spawn(watch);
+}
+
+/// Whether a person ended it. The system kills what takes too much memory.
 #[cfg(unix)]
 fn is_stopped(status: ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt;
     const HANGUP: i32 = 1;
     const INTERRUPT: i32 = 2;
-    const KILL: i32 = 9;
     const TERMINATE: i32 = 15;
     let signal = status.signal();
-    signal.is_some_and(|it| [HANGUP, INTERRUPT, KILL, TERMINATE].contains(&it))
+    signal.is_some_and(|it| [HANGUP, INTERRUPT, TERMINATE].contains(&it))
 }
 
 #[cfg(not(unix))]

@@ -460,7 +460,7 @@ impl Gpu {
     }
 
     /// Waits for all work.
-    pub(super) fn wait_for_all(&self) -> Result<()> {
+    pub(crate) fn wait_for_all(&self) -> Result<()> {
         let streams: Vec<Arc<Stream>> = {
             let queues = self.queues();
             let lines = queues.list.iter();

@@ -373,6 +373,16 @@ fn a_crate_of_a_user_gets_the_same_commands() {
         told.contains("Config { block: 4096, schedule: Schedule }"),
         "{told}"
     );
+    // What the library warns of is seen.
+    std::fs::write(folder.path("odd.json"), "odd").expect("is writable");
+    let warned = text(&run(&[
+        "tune", "--device", "cpu", "--budget", "0", "--file", "odd.json",
+    ]));
+    let warning = "odd.json` is no file of winners and was renamed to `";
+    assert!(
+        warned.contains("warning: `") && warned.contains(warning),
+        "{warned}"
+    );
     let trace = text(&run(&["dump", "sums", "--stage", "trace"]));
     assert!(trace.starts_with("func @sum block ("), "{trace}");
     let lane = text(&run(&["dump", "doubles", "--stage", "lane"]));

@@ -92,17 +92,20 @@ mod runtime;
 mod rustdoc;
 mod scaled;
 mod scans;
+mod searches;
 mod slices;
 mod sort;
 mod soundness;
 #[cfg(target_os = "linux")]
 mod steady;
+mod supervised;
 mod tidy;
 mod tile_order;
 mod trace;
 mod values;
 mod views;
 mod winners;
+mod winners_kept;
 mod words;
 
 use std::path::Path;

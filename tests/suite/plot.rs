@@ -90,3 +90,13 @@ fn searches_are_bars() {
         "{said}"
     );
 }
+
+#[test]
+fn what_is_no_report_of_the_benchmark_is_refused_by_its_name() {
+    let refused = plot(&["tuning", "benches/results/h100-tuning.json"]);
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && message.contains("not a report of `exactile bench --out`: "),
+        "{message}"
+    );
+}

@@ -187,6 +187,8 @@ fn a_supervised_search_says_how_it_ended() {
         let found = exactile::command::supervised(|| match end.as_str() {
             "fails" => panic!("told above"),
             "stopped" => kill("-TERM"),
+            "killed" => kill("-KILL"),
+            "exits" => std::process::exit(0),
             _ => std::process::abort(),
         });
         println!("said: {}", refused(found));
@@ -196,6 +198,8 @@ fn a_supervised_search_says_how_it_ended() {
         ("fails", "said: tuning failed, as told above"),
         ("stopped", "said: tuning was stopped"),
         ("crashes", "said: candidates ended the process 40 times"),
+        ("killed", "said: candidates ended the process 40 times"),
+        ("exits", "said: candidates ended the process 40 times"),
     ] {
         let output = supervised(NAME, end);
         says(&String::from_utf8_lossy(&output.stdout), message);

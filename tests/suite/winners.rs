@@ -145,11 +145,15 @@ fn a_damaged_file_is_set_aside_with_a_line_in_the_log() {
     let aside = std::fs::read(folder.join("winners.json.damaged")).expect("set aside");
     assert_eq!(aside, damaged);
     let lines = LINES.lock().expect("no test panics here");
-    let lines: Vec<_> = lines
-        .iter()
-        .filter(|line| line.contains("winners_damaged"))
-        .collect();
-    assert_eq!(lines.len(), 1, "{lines:?}");
+    let found = lines.iter().filter(|line| line.contains("winners_damaged"));
+    assert_eq!(found.count(), 1, "{lines:?}");
+    drop(lines);
+    // What is set aside later leaves the first one.
+    std::fs::write(&file, b"[]").expect("the folder is writable");
+    tune(&file, "third".to_string());
+    let aside = |name: &str| std::fs::read(folder.join(name)).expect("set aside");
+    assert_eq!(aside("winners.json.damaged"), damaged);
+    assert_eq!(aside("winners.json.damaged-2"), b"[]");
 }
 
 #[test]
