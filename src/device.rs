@@ -117,7 +117,7 @@ impl Device {
         }
     }
 
-    /// This computer's processor, all cores. Needs nothing installed.
+    /// This computer's processor, all cores: with each call a device with code and errors of its own. Needs nothing installed.
     ///
     /// ```
     /// use exactile::{Buffer, Device, DeviceKind};

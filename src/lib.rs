@@ -75,6 +75,7 @@ mod replay_arrays;
 mod shown;
 mod slices;
 mod slot;
+mod smaller;
 mod stream;
 mod tensor;
 pub mod text_kernel;

@@ -7,7 +7,7 @@ use crate::product::{self, GROUP, STAGES, TERMS, grid};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn addmm<T: Float, #[meta(64..=256)] const BM: usize, #[meta(128..=256)] const BN: usize>(
     a: Tensor<T, 2>,
     b: Tensor<T, 2>,
@@ -54,9 +54,9 @@ pub fn launch<T: Float + Number>(
         }
         None => n,
     };
-    let kernel = addmm::<T>()
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = addmm::<T>();
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let device = out.device().clone();
     let addend = addend.map(|addend| addend.view_strided([m, n], [rows_apart, 1]));

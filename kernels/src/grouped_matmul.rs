@@ -8,7 +8,7 @@ use crate::setting::{Settable, Setting, check_shape, ensure};
 
 /// A tile `[BM, BN]` of one group a program; `GROUPS` is a power of two that holds all groups. `WHOLE`: no step of
 /// products goes beyond a matrix.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, starts.extent(0) - 1, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, starts.extent(0) - 1, [BM, BN]))]
 pub fn grouped_matmul<
     T: Float,
     const GROUPS: usize,
@@ -60,9 +60,9 @@ pub fn launch<T: Float + Number>(
     check_shape(out.len(), &[rows, n])?;
     let kernel = grouped_matmul::<T>()
         .groups(groups.next_power_of_two())
-        .whole(k.is_multiple_of(TERMS))
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+        .whole(k.is_multiple_of(TERMS));
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let device = out.device().clone();
     let arguments = (

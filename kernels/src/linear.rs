@@ -9,7 +9,7 @@ use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
 /// [`Activation::ALL`], or a number beyond them for none.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn linear<
     T: Float,
     const FUNCTION: usize,
@@ -56,10 +56,9 @@ pub fn launch<T: Float + Number>(
         check_shape(bias.len(), &[n])?;
     }
     let function = activation.map_or(Activation::ALL.len(), |function| function as usize);
-    let kernel = linear::<T>()
-        .function(function)
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = linear::<T>().function(function);
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let device = out.device().clone();
     let arguments = (

@@ -10,7 +10,7 @@ use crate::setting::{Settable, Setting, check_shape};
 pub const BLOCK: usize = 128;
 
 /// Of bytes, with a scale for each row of `a` and each column of `b`: a tile `[BM, BN]` a program.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn scaled_matmul<
     T: Float,
     #[meta(64..=256)] const BM: usize,
@@ -73,7 +73,7 @@ pub fn block_scaled_matmul<
 
 /// Of 8-bit floats by Hopper's tensor cores, with one scale: a tile `[BM, BN]` a program. `PROMOTED`: each 128 products are
 /// added in `f32`.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn float8_matmul<
     Q: Float,
     T: Float,
@@ -102,7 +102,7 @@ pub fn float8_matmul<
 }
 
 /// Of numbers by tensor cores, bytes in integers of 32 bits and `f32` as TF32 by Hopper's: a tile `[BM, BN]` a program.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn rows_matmul<
     T: Numeric,
     A: Numeric,
@@ -154,9 +154,9 @@ pub fn launch<T: Float + Number>(
     check_shape(row_scales.len(), &[m])?;
     check_shape(column_scales.len(), &[n])?;
     check_shape(out.len(), &[m, n])?;
-    let kernel = scaled_matmul::<T>()
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = scaled_matmul::<T>();
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
@@ -187,9 +187,9 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
     check_shape(row_scales.len(), &[m, blocks])?;
     check_shape(scales.len(), &[n.div_ceil(BLOCK), blocks])?;
     check_shape(out.len(), &[m, n])?;
-    let kernel = block_scaled_matmul::<Q, T>()
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(128))
+    let kernel = block_scaled_matmul::<Q, T>();
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
@@ -217,10 +217,9 @@ pub fn launch_float8<Q: Float + Number, T: Float + Number>(
     setting: &Setting,
 ) -> Result<()> {
     check_shape(out.len(), &[m, n])?;
-    let kernel = float8_matmul::<Q, T>()
-        .promoted(is_promoted)
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = float8_matmul::<Q, T>().promoted(is_promoted);
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
@@ -241,9 +240,9 @@ pub fn launch_rows<T: Numeric + Number, A: Numeric + Number>(
     setting: &Setting,
 ) -> Result<()> {
     check_shape(out.len(), &[m, n])?;
-    let kernel = rows_matmul::<T, A>()
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = rows_matmul::<T, A>();
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();

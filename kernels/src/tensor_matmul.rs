@@ -8,7 +8,7 @@ use crate::setting::{Settable, Setting, check_shape, extent};
 
 /// A tile of `[BM, BN]` a program, `BK` products at a time. Sums are those of `Precision::Hopper`, in `f32`,
 /// rounded once in the end.
-#[kernel(BM = 128, BN = 256, BK = 64, grid = (n.div_ceil(BN), m.div_ceil(BM)))]
+#[kernel(BM = ..=128, BN = ..=256, BK = 64, grid = (n.div_ceil(BN), m.div_ceil(BM)))]
 pub fn tensor_matmul<
     T: Float,
     #[meta(64..=256)] const BM: usize,
@@ -56,9 +56,9 @@ pub fn launch<T: Float + Number>(
     check_shape(a.len(), &[m, k])?;
     check_shape(b.len(), &[k, n])?;
     check_shape(c.len(), &[m, n])?;
-    let kernel = tensor_matmul::<T>()
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = tensor_matmul::<T>();
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let device = c.device().clone();
     kernel.launch(&device, (), (a, b, c, extent(m)?, extent(n)?, extent(k)?))

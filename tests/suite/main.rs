@@ -93,6 +93,7 @@ mod rustdoc;
 mod scaled;
 mod scans;
 mod slices;
+mod smaller;
 mod sort;
 mod soundness;
 #[cfg(target_os = "linux")]
