@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{self, GROUP, STAGES, TERMS, grid};
+use crate::product::{self, GROUP, TERMS, grid, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program.
@@ -19,7 +19,13 @@ pub fn addmm<T: Float, #[meta(64..=256)] const BM: usize, #[meta(128..=256)] con
     let [row, column] = tile_origin([BM, BN], GROUP);
     let left = a.tile([BM, TERMS]).at_offset((row, 0));
     let right = b.tile([TERMS, BN]).at_offset((0, column));
-    let mut sum = dot_along(left, right, a.extent(1), STAGES, zeros::<f32>([BM, BN])) * alpha;
+    let mut sum = dot_along(
+        left,
+        right,
+        a.extent(1),
+        stages([BM, BN]),
+        zeros::<f32>([BM, BN]),
+    ) * alpha;
     if let Some(addend) = addend {
         let addend = addend.tile([BM, BN]).at_offset([row, column]).load();
         sum += addend.to::<f32>() * beta;

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{self, GROUP, STAGES, TERMS, one_of};
+use crate::product::{self, GROUP, TERMS, one_of, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` of one product a program. `WHOLE`: no step of products goes beyond a matrix.
@@ -24,7 +24,13 @@ pub fn bmm<
     let (b, first) = one_of(b, [matrix, a.extent(1)], WHOLE);
     let left = a.tile([BM, TERMS]).at_offset((place[0], 0));
     let right = b.tile([TERMS, BN]).at_offset((first, column));
-    let sum = dot_along(left, right, a.extent(1), STAGES, zeros::<f32>([BM, BN]));
+    let sum = dot_along(
+        left,
+        right,
+        a.extent(1),
+        stages([BM, BN]),
+        zeros::<f32>([BM, BN]),
+    );
     let inside = (row + arange(0, BM) < rows).expand(1);
     let out = out.tile([BM, BN]).at_offset(place);
     out.store(sum.to::<T>()).mask(inside);

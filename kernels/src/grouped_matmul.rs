@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{HostTensor, Number, Result};
 
-use crate::product::{STAGES, TERMS, one_of};
+use crate::product::{TERMS, one_of, stages};
 use crate::setting::{Settable, Setting, check_shape, ensure};
 
 /// A tile `[BM, BN]` of one group a program; `GROUPS` is a power of two that holds all groups. `WHOLE`: no step of
@@ -32,7 +32,13 @@ pub fn grouped_matmul<
     let (weight, first) = one_of(weights, [group, x.extent(1)], WHOLE);
     let left = x.tile([BM, TERMS]).at_offset((row, 0));
     let right = weight.tile([TERMS, BN]).at_offset((first, column));
-    let sum = dot_along(left, right, x.extent(1), STAGES, zeros::<f32>([BM, BN]));
+    let sum = dot_along(
+        left,
+        right,
+        x.extent(1),
+        stages([BM, BN]),
+        zeros::<f32>([BM, BN]),
+    );
     let inside = (row + arange(0, BM) < of_own(end)).expand(1);
     let out = out.tile([BM, BN]).at_offset([row, column]);
     out.store(sum.to::<T>()).mask(inside);

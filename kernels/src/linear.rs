@@ -4,7 +4,7 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 use crate::activation::{Activation, activated};
-use crate::product::{self, GROUP, STAGES, TERMS, grid};
+use crate::product::{self, GROUP, TERMS, grid, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
@@ -24,7 +24,13 @@ pub fn linear<
     let [row, column] = tile_origin([BM, BN], GROUP);
     let left = x.tile([BM, TERMS]).at_offset((row, 0));
     let right = weight.tile([TERMS, BN]).at_offset((0, column));
-    let mut sum = dot_along(left, right, x.extent(1), STAGES, zeros::<f32>([BM, BN]));
+    let mut sum = dot_along(
+        left,
+        right,
+        x.extent(1),
+        stages([BM, BN]),
+        zeros::<f32>([BM, BN]),
+    );
     if let Some(bias) = bias {
         let bias = bias.tile([BN]).at_offset([column]).load();
         sum += bias.to::<f32>().expand(0);

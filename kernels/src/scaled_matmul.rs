@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result, TensorView, f16};
 
-use crate::product::{self, GROUP, STAGES, grid};
+use crate::product::{self, GROUP, grid, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// The terms that share a scale in [`block_scaled_matmul()`], and bytes of a row that are multiplied at a time.
@@ -25,7 +25,13 @@ pub fn scaled_matmul<
     let [row, column] = tile_origin([BM, BN], GROUP);
     let left = a.tile([BM, BLOCK]).at_offset((row, 0));
     let right = b.tile([BLOCK, BN]).at_offset((0, column));
-    let sum = dot_along(left, right, a.extent(1), STAGES, zeros::<i32>([BM, BN]));
+    let sum = dot_along(
+        left,
+        right,
+        a.extent(1),
+        stages([BM, BN]),
+        zeros::<i32>([BM, BN]),
+    );
     let rows = row_scales.tile([BM]).at_offset([row]).load().expand(1);
     let columns = column_scales.tile([BN]).at_offset([column]).load();
     let product = sum.to::<f32>() * rows * columns.expand(0);
@@ -89,7 +95,7 @@ pub fn float8_matmul<
     require(Q::DTYPE.bits() == 8, "floats of 8 bits");
     let [row, column] = tile_origin([BM, BN], GROUP);
     let mut sum = zeros::<f32>([BM, BN]);
-    for k in range(0, a.extent(1)).step(BLOCK).stages(4) {
+    for k in range(0, a.extent(1)).step(BLOCK).stages(stages([BM, BN])) {
         let left = a.tile([BM, BLOCK]).at_offset([row, k]).load();
         let right = b.tile([BLOCK, BN]).at_offset([k, column]).load();
         sum = match PROMOTED {
@@ -120,7 +126,7 @@ pub fn rows_matmul<
     let terms = BLOCK / T::DTYPE.bytes() as usize;
     let [row, column] = tile_origin([BM, BN], GROUP);
     let mut sum = zeros::<A>([BM, BN]);
-    for k in range(0, a.extent(1)).step(terms).stages(4) {
+    for k in range(0, a.extent(1)).step(terms).stages(stages([BM, BN])) {
         let left = a.tile([BM, terms]).at_offset([row, k]).load();
         let right = b.tile([terms, BN]).at_offset([k, column]).load();
         sum = dot_with(precision, left, right, sum);

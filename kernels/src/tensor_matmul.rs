@@ -27,7 +27,7 @@ pub fn tensor_matmul<
     let rm = row * BM + arange(0, BM);
     let rn = column * BN + arange(0, BN);
     let mut acc = zeros::<f32>([BM, BN]);
-    for k0 in range(0, k).step(BK).stages(4) {
+    for k0 in range(0, k).step(BK).stages(product::stages([BM, BN])) {
         let rk = k0 + arange(0, BK);
         let ta = load(a + rm.expand(1) * k + rk.expand(0))
             .mask((rm.expand(1) < m) & (rk.expand(0) < k))

@@ -94,7 +94,7 @@ fn compiled_and_inspected_kernels_are_what_a_launch_runs() -> Result<()> {
         // A launch that states its grid takes the numbers of the kernel.
         let grid = n.div_ceil(1024);
         counted().run(&device, grid, (&x, &mut out, &mut count, n as i32))?;
-        assert_bits_equal(&out, &vec![3.0; n]);
+        assert_bits_equal(&out, &vec![3.0f32; n]);
     }
     Ok(())
 }
