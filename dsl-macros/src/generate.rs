@@ -137,7 +137,7 @@ fn implementations(metas: &[Meta]) -> TokenStream {
             }
         }
 
-        impl<P> ::exactile::Configure for Kernel<P> {
+        impl<P: 'static> ::exactile::Configure for Kernel<P> {
             type Parameters = P;
             type Config = Config;
             fn configured(&self) -> &::exactile::Configured<P, Config> {
