@@ -4,10 +4,13 @@
 //! unless determinism is not guaranteed, by the standard tolerance otherwise. With the
 //! feature `tuner-file` winners are kept in a JSON file, so that a later run measures nothing.
 
+mod background;
 mod clock;
+mod copies;
 mod judge;
 mod kernels;
 mod race;
+mod space;
 mod trials;
 
 use std::fmt;
@@ -17,14 +20,17 @@ use std::time::{Duration, Instant};
 use exactile_core::ir::Number;
 use exactile_core::target::Determinism;
 
+use crate::ahead;
 use crate::array::Array;
 use crate::buffer::Buffer;
 use crate::compare::Comparable;
 use crate::device::Device;
+use crate::ending;
 use crate::error::Result;
 use crate::winners::{Problem, Winner, WinnersFile};
 
 pub use crate::winners::{Known, Provenance};
+use background::Background;
 use clock::Clock;
 pub use clock::measure;
 pub use kernels::{Tune, TunedKernel};
@@ -178,6 +184,10 @@ pub struct Tuner {
     winners: WinnersFile,
     budget: Option<Duration>,
     listener: Option<Listener>,
+    /// Threads that compile.
+    threads: usize,
+    /// Where searches go on behind launches.
+    background: Option<Arc<Background>>,
 }
 
 impl fmt::Debug for Tuner {
@@ -195,6 +205,8 @@ impl Tuner {
             winners,
             budget: None,
             listener: None,
+            threads: ahead::threads(),
+            background: None,
         }
     }
 
@@ -245,7 +257,7 @@ impl Tuner {
     /// # Errors
     /// The file cannot be read.
     pub fn known(&self, device: &Device, key: &TuneKey) -> Result<Option<Known>> {
-        self.winners.nearest(&key.problem(device))
+        self.nearest(&key.problem(device))
     }
 
     /// The fastest of `candidates` whose results agree with `golden`.
@@ -271,7 +283,7 @@ impl Tuner {
         let begin = Instant::now();
         let problem = key.problem(device);
         let mut order: Vec<C> = candidates.to_vec();
-        if let Some(known) = self.winners.nearest(&problem)? {
+        if let Some(known) = self.nearest(&problem)? {
             // Stable: the others keep their order.
             order.sort_by_key(|config| format!("{config:?}") != known.config);
             let first = order.first().filter(|it| format!("{it:?}") == known.config);
@@ -279,6 +291,7 @@ impl Tuner {
                 && judge::check(device, level, config, golden, workload)
                     .is_ok_and(|wrong| wrong.is_none())
             {
+                self.note(&problem, &known);
                 return Ok(Tuned {
                     config: config.clone(),
                     seconds: known.seconds,
@@ -306,6 +319,7 @@ impl Tuner {
             seconds,
             provenance: tuned.provenance.clone(),
         };
+        self.note(&problem, &winner.known(&problem));
         self.winners.keep(problem, winner)?;
         Ok(tuned)
     }
@@ -345,9 +359,11 @@ impl Search<'_> {
         let is_over = || self.is_over(1.0);
         race(&mut verdicts, &is_over, |index, least| {
             let config = &candidates[index];
+            ending::check()?;
             self.tuner.say(|| format!("measuring {config:?}"));
             judge::guarded(|| clock.times(least, || workload.launch(config)))
         });
+        ending::check()?;
         for verdict in &mut verdicts {
             if matches!(verdict, Verdict::Measured(times) if times.cold.is_infinite()) {
                 *verdict = self.no_time();

@@ -166,7 +166,7 @@ macro_rules! schedule_setters {
         /// are its own, and these. What is not set has the default of the kernel or is the compiler's to choose.
         ///
         /// It is used as the [`Kernel`] that it is configured to.
-        pub trait Configure: Clone {
+        pub trait Configure: Clone + Send + 'static {
             /// The tuple of the types of its parameters.
             type Parameters: 'static;
             /// Its const generics and its schedule.

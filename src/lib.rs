@@ -11,6 +11,7 @@
 extern crate self as exactile;
 
 mod ahead;
+mod apart;
 mod arguments;
 mod array;
 pub mod autotune;
@@ -35,6 +36,7 @@ mod cuda;
 mod cuda;
 mod device;
 mod disk;
+mod ending;
 mod error;
 #[cfg(doctest)]
 mod examples;

@@ -90,6 +90,11 @@ impl WinnersFile {
         Self(None)
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.0.as_deref()
+    }
+
     /// The winner on file for this problem or, where there is none, for the nearest one. A rename makes files, so reading
     /// needs no lock.
     pub(crate) fn nearest(&self, problem: &Problem) -> Result<Option<Known>> {
@@ -101,19 +106,9 @@ impl WinnersFile {
         };
         let known = entries.into_values().filter_map(|entry| {
             let distance = problem.distance(&entry.problem)?;
-            let Winner {
-                config,
-                seconds,
-                provenance,
-            } = entry.winner?;
-            let known = Known {
-                config,
-                seconds,
-                provenance,
-                extents: entry.problem.extents,
-                is_exact: distance == 0.0,
-            };
-            Some((distance, known))
+            let known = entry.winner?.known(&entry.problem);
+            let is_exact = distance == 0.0;
+            Some((distance, Known { is_exact, ..known }))
         });
         let nearest = known.min_by(|(one, _), (other, _)| one.total_cmp(other));
         Ok(nearest.map(|(_, known)| known))

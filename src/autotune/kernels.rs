@@ -5,10 +5,11 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use exactile_core::ir::{DType, Grid};
-use exactile_core::schedule::assign::warps_of;
 use exactile_core::target::{Determinism, Schedule, ScheduleField};
 use exactile_core::verify::BlockFunc;
 
+use super::copies::Copies;
+use super::space::{Sketch, at, combinations, schedule_of, with_schedule};
 use super::{TuneKey, Tuned, Tuner, Workload};
 use crate::arguments::{Arguments, BoundArguments, Parameters};
 use crate::array::Array;
@@ -23,7 +24,7 @@ use crate::memory::HostMemory;
 use crate::panics::guarded;
 use crate::part::{Part, PartMut};
 use crate::placement::{LaunchGrid, Stated};
-use crate::stream::DEFAULT;
+use crate::stream::sealed::Queue;
 
 /// How long [`Tune::tune`] searches.
 const BUDGET: Duration = Duration::from_secs(20);
@@ -118,6 +119,9 @@ pub trait Tune: Configure {
     /// The kernel as the tuner's file knows it for launches with these arguments, or for the nearest ones; as it is where
     /// the file knows nothing of it. Nothing runs.
     ///
+    /// By a tuner that searches [in the background](Tuner::in_background), this also begins a search on copies of the arguments,
+    /// where nobody has tuned the kernel for such launches and no other search is under way.
+    ///
     /// # Errors
     /// Those of a launch; and that the file cannot be read.
     fn tuned<'a, const COUNT: usize>(
@@ -131,60 +135,16 @@ pub trait Tune: Configure {
         Self::Parameters: Parameters<COUNT>,
     {
         let runs = Runs::new(&self, device, grid.stated()?, BoundArguments::of(arguments))?;
-        let known = tuner.known(device, &runs.key()?)?;
-        let known = known.and_then(|known| {
-            let mut space = runs.space.iter();
-            space.find(|config| {
-                format!("{config:?}") == known.config && runs.refuses(config).is_none()
-            })
-        });
-        Ok(match known {
-            Some(&config) => at(&self, config),
+        let key = runs.key()?;
+        let found = tuner.find(device, &key, &runs.space, || runs.behind())?;
+        Ok(match found.filter(|config| runs.placed(config).is_ok()) {
+            Some(config) => at(&self, config),
             None => self,
         })
     }
 }
 
 impl<K: Configure> Tune for K {}
-
-/// The kernel with another configuration.
-fn at<K: Configure>(kernel: &K, config: K::Config) -> K {
-    let mut other = kernel.clone();
-    other.configured_mut().set_all(config);
-    other
-}
-
-/// What is known of a configuration before it is compiled.
-struct Sketch {
-    /// Bytes and elements of the largest tile.
-    bytes: usize,
-    elements: usize,
-    /// The warps that the compiler would choose.
-    warps: u32,
-}
-
-impl Sketch {
-    fn of(func: &BlockFunc) -> Self {
-        let tiles = func.values().filter_map(|value| {
-            let ty = func.ty(value);
-            let dtype = ty.dtype()?;
-            (!ty.is_scalar()).then(|| {
-                (
-                    ty.shape.elements(),
-                    ty.shape.elements() * dtype.bytes() as usize,
-                )
-            })
-        });
-        let (elements, bytes) = tiles.fold((1, 1), |(elements, bytes), tile| {
-            (elements.max(tile.0), bytes.max(tile.1))
-        });
-        Self {
-            bytes,
-            elements,
-            warps: warps_of(func, &Schedule::AUTO),
-        }
-    }
-}
 
 /// The launches of a search.
 struct Runs<'a, 'd, K: Configure> {
@@ -207,7 +167,7 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
         bound: BoundArguments<'a>,
     ) -> Result<Self> {
         check_places(device, &bound.list)?;
-        let mut runs = Self {
+        Ok(Self {
             space: combinations(kernel, device),
             kernel,
             device,
@@ -215,30 +175,43 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
             bound,
             written: Vec::new(),
             last: None,
-        };
-        runs.sort();
-        Ok(runs)
+        })
     }
 
     fn tune(mut self, tuner: &Tuner) -> Result<TunedKernel<K>> {
+        let searched = self.search(tuner);
+        // Whatever became of it, the arguments are not left as a candidate left them.
+        self.spoil()?;
+        let tuned = searched?;
+        self.launch(&tuned.config)?;
+        self.device.synchronize()?;
+        Ok(TunedKernel {
+            kernel: at(self.kernel, tuned.config),
+            tuned,
+        })
+    }
+
+    /// What does the same on copies of the arguments, and leaves them to nobody.
+    fn behind(&self) -> Result<impl FnOnce(&Tuner) -> Result<()> + Send + use<K>> {
+        let mut copies = Copies::of(self.device, &self.bound)?;
+        let (kernel, device, grid) = (self.kernel.clone(), self.device.clone(), self.grid);
+        Ok(move |tuner: &Tuner| {
+            let mut runs = Runs::new(&kernel, &device, grid, copies.bound())?;
+            runs.search(tuner).map(drop)
+        })
+    }
+
+    fn search(&mut self, tuner: &Tuner) -> Result<Tuned<K::Config>> {
+        self.sort();
         let first = self.first()?;
         self.keep(&first)?;
         let (key, level) = (self.key()?, first.configured().kernel().determinism);
         let golden = self.golden(&first)?;
-        let (device, kernel, space) = (self.device, self.kernel, self.space.clone());
+        let (device, space) = (self.device, self.space.clone());
         // Candidates cannot panic here, and who listens may.
         let what = || "who listens to the progress of the tuner".to_string();
-        let tuned = guarded(what, || {
-            tuner.tune(device, &key, level, &space, &golden, &mut self)
-        });
-        // Whatever became of it, the arguments are not left as a candidate left them.
-        self.spoil()?;
-        let tuned = tuned?;
-        self.launch(&tuned.config)?;
-        device.synchronize()?;
-        Ok(TunedKernel {
-            kernel: at(kernel, tuned.config),
-            tuned,
+        guarded(what, || {
+            tuner.tune(device, &key, level, &space, &golden, self)
         })
     }
 
@@ -259,6 +232,20 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
         let kernel = kernel.configured().kernel();
         kernel.placed(Stated(self.grid), &self.bound)?;
         kernel.trace_with(&self.bound.choices)
+    }
+
+    /// Whether the kernel can be launched so, and the machine takes the schedule.
+    fn placed(&self, config: &K::Config) -> Result<()> {
+        let kernel = at(self.kernel, *config);
+        let kernel = kernel.configured().kernel();
+        kernel.placed(Stated(self.grid), &self.bound)?;
+        if self.device.runs_lanes() {
+            let schedule = schedule_of(self.kernel, *config);
+            schedule
+                .check(&self.device.target().gpu)
+                .map_err(Error::Invalid)?;
+        }
+        Ok(())
     }
 
     /// Keeps what the kernel writes.
@@ -332,7 +319,7 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
             choices: self.bound.choices.clone(),
         };
         let cpu = Device::cpu();
-        let (place, grid) = ((&cpu, DEFAULT), Stated(self.grid));
+        let (place, grid) = (cpu.place(), Stated(self.grid));
         let failure = kernel.start(place, grid, &mut bound, Told::Runner)?;
         drop(bound);
         failure.map_or(Ok(()), |failure| failure.tell())?;
@@ -380,53 +367,6 @@ fn array(dtype: DType, bytes: &[u8]) -> Result<Array> {
     Array::from_bytes(dtype, [bytes.len() / dtype.bytes() as usize], bytes)
 }
 
-fn schedule_of<K: Configure>(kernel: &K, mut config: K::Config) -> Schedule {
-    *(kernel.configured().definition.schedule)(&mut config)
-}
-
-fn with_schedule<K: Configure>(kernel: &K, mut config: K::Config, schedule: Schedule) -> K::Config {
-    *(kernel.configured().definition.schedule)(&mut config) = schedule;
-    config
-}
-
-/// All combinations of what is not set, those of one tile size behind each other.
-fn combinations<K: Configure>(kernel: &K, device: &Device) -> Vec<K::Config> {
-    let configured = kernel.configured();
-    let base = configured.definition.config;
-    let mut tiles = vec![base];
-    for (place, meta) in configured.definition.metas.iter().enumerate() {
-        if let (false, Some(each)) = (configured.is_set(place), meta.each) {
-            tiles = tiles.iter().flat_map(each).collect();
-        }
-    }
-    if !tiles.contains(&base) && configured.kernel().check_set().is_ok() {
-        tiles.push(base);
-    }
-    let own = schedule_of(kernel, base);
-    let mut schedules = vec![own];
-    if device.runs_lanes() {
-        let open = |field: &ScheduleField| own.get(*field).is_none();
-        let tries = |from: Schedule, field: ScheduleField| {
-            field.row().tries.iter().map(move |&value| {
-                let mut other = from;
-                other.set(field, Some(value));
-                other
-            })
-        };
-        let alone = ScheduleField::ALL.iter().copied().filter(open);
-        schedules.extend(alone.flat_map(|field| tries(own, field)));
-        if open(&ScheduleField::Warps) && open(&ScheduleField::Stages) {
-            let warps = tries(own, ScheduleField::Warps);
-            schedules.extend(warps.flat_map(|warps| tries(warps, ScheduleField::Stages)));
-        }
-    }
-    let with = |&config: &K::Config| {
-        let schedules = schedules.iter();
-        schedules.map(move |&schedule| with_schedule(kernel, config, schedule))
-    };
-    tiles.iter().flat_map(with).collect()
-}
-
 impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
     fn launch(&mut self, config: &K::Config) -> Result<()> {
         let last = self.last.take();
@@ -437,7 +377,7 @@ impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
             choices: self.bound.choices.clone(),
         };
         let ready = kernel.configured().kernel();
-        let (place, grid) = ((self.device, DEFAULT), Stated(self.grid));
+        let (place, grid) = (self.device.place(), Stated(self.grid));
         ready.start(place, grid, &mut bound, Told::Stream)?;
         self.last = Some(kernel);
         Ok(())
@@ -464,23 +404,15 @@ impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
     }
 
     fn refuses(&self, config: &K::Config) -> Option<String> {
-        let kernel = at(self.kernel, *config);
-        let placed = kernel
-            .configured()
-            .kernel()
-            .placed(Stated(self.grid), &self.bound);
-        if let Err(error) = placed {
+        if let Err(error) = self.placed(config) {
             return Some(error.to_string());
         }
-        let gpu = self.device.target().gpu;
-        let schedule = schedule_of(self.kernel, *config);
         if !self.device.runs_lanes() {
             return None;
         }
-        if let Err(error) = schedule.check(&gpu) {
-            return Some(error);
-        }
-        let sketch = Sketch::of(&self.traced(&kernel).ok()?);
+        let gpu = self.device.target().gpu;
+        let schedule = schedule_of(self.kernel, *config);
+        let sketch = Sketch::of(&self.traced(&at(self.kernel, *config)).ok()?);
         let threads = 32 * schedule.warps.unwrap_or(sketch.warps);
         let (own, room) = (
             sketch.bytes / threads as usize,
