@@ -19,6 +19,7 @@ use crate::cache::{Cache, Identity, LaunchKey};
 use crate::code::Runs;
 use crate::compile::{ORDINARY, Prepared, StageTime, compile_times};
 use crate::device::Device;
+use crate::ending;
 use crate::error::Result;
 use crate::inspection::{Asked, Inspection};
 use crate::proofs::Reach;
@@ -26,7 +27,7 @@ use crate::slot::Slot;
 use crate::warm::Warm;
 
 /// Stack of a thread that compiles: that of a main thread, since passes recurse into nested regions.
-const STACK: usize = 8 << 20;
+pub(crate) const STACK: usize = 8 << 20;
 
 /// What a launch asks of the compiler.
 #[derive(Clone)]
@@ -357,7 +358,7 @@ impl Drop for Ending<'_> {
 /// Why a job failed; the same for all sets that have it.
 type Outcome = std::result::Result<(), String>;
 
-/// Compiles sets of jobs on all cores, those in front first.
+/// Compiles sets of jobs on so many threads, those in front first.
 ///
 /// `ended` gets the index of each set, on the calling thread, as soon as all its jobs have ended or
 /// one has failed. Jobs that several sets have are compiled once. Once `limit` is over and a set is
@@ -366,6 +367,7 @@ pub fn compile_all(
     device: &Device,
     sets: &[Vec<Job>],
     limit: Option<Duration>,
+    threads: usize,
     ended: &mut dyn FnMut(usize, Outcome),
 ) {
     let crew = Crew {
@@ -380,7 +382,7 @@ pub fn compile_all(
     let (sender, receiver) = channel();
     thread::scope(|scope| {
         let mut started = 0;
-        for _ in 0..threads().min(sets.len()) {
+        for _ in 0..threads.min(sets.len()) {
             let sender = sender.clone();
             let worker = thread::Builder::new().stack_size(STACK);
             let spawned = worker.spawn_scoped(scope, || {
@@ -439,7 +441,7 @@ impl<'a> Crew<'a> {
     fn compile(&self, set: &'a [Job]) -> Option<Outcome> {
         for job in set {
             let over = self.limit.is_some_and(|limit| self.begin.elapsed() > limit);
-            if over && self.ready.load(Ordering::Relaxed) {
+            if over && self.ready.load(Ordering::Relaxed) || ending::is_near() {
                 return None;
             }
             let outcome = self.outcome(job);

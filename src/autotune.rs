@@ -4,7 +4,9 @@
 //! unless determinism is not guaranteed, by the standard tolerance otherwise. With the
 //! feature `tuner-file` winners are kept in a JSON file, so that a later run measures nothing.
 
+mod background;
 mod clock;
+mod copies;
 mod judge;
 mod kernels;
 mod race;
@@ -18,14 +20,17 @@ use std::time::{Duration, Instant};
 use exactile_core::ir::Number;
 use exactile_core::target::Determinism;
 
+use crate::ahead;
 use crate::array::Array;
 use crate::buffer::Buffer;
 use crate::compare::Comparable;
 use crate::device::Device;
+use crate::ending;
 use crate::error::Result;
 use crate::winners::{Problem, Trial, Winner, WinnersFile};
 
 pub use crate::winners::{Known, Provenance};
+use background::Background;
 use clock::Clock;
 pub use clock::measure;
 pub use kernels::{Tune, TunedKernel};
@@ -179,6 +184,10 @@ pub struct Tuner {
     winners: WinnersFile,
     budget: Option<Duration>,
     listener: Option<Listener>,
+    /// Threads that compile.
+    threads: usize,
+    /// Where searches go on behind launches.
+    background: Option<Arc<Background>>,
 }
 
 impl fmt::Debug for Tuner {
@@ -196,6 +205,8 @@ impl Tuner {
             winners,
             budget: None,
             listener: None,
+            threads: ahead::threads(),
+            background: None,
         }
     }
 
@@ -246,7 +257,7 @@ impl Tuner {
     /// # Errors
     /// The file cannot be read.
     pub fn known(&self, device: &Device, key: &TuneKey) -> Result<Option<Known>> {
-        self.winners.nearest(&key.problem(device))
+        self.nearest(&key.problem(device))
     }
 
     /// The fastest of `candidates` whose results agree with `golden`.
@@ -311,13 +322,13 @@ impl Search<'_> {
         golden: &[Array],
         workload: &mut impl Workload<C>,
     ) -> Result<Tuned<C>> {
-        let (device, winners) = (self.device, &self.tuner.winners);
         let mut order: Vec<C> = candidates.to_vec();
-        if let Some(known) = winners.nearest(self.problem)? {
+        if let Some(known) = self.tuner.nearest(self.problem)? {
             let is_known = |config: &C| format!("{config:?}") == known.config;
             if let Some(place) = order.iter().position(is_known) {
                 order[..=place].rotate_right(1);
                 if known.is_exact && self.is_right(level, &order[0], golden, workload)? {
+                    self.tuner.note(self.problem, &known);
                     return Ok(Tuned {
                         config: order.swap_remove(0),
                         seconds: known.seconds,
@@ -330,13 +341,14 @@ impl Search<'_> {
         }
         let trials = self.run(level, &order, golden, workload)?;
         let (config, seconds) = fastest(&trials)?;
-        let provenance = Provenance::now(device, self.begin.elapsed());
+        let provenance = Provenance::now(self.device, self.begin.elapsed());
         let winner = Winner {
             config: format!("{config:?}"),
             seconds,
             provenance: provenance.clone(),
         };
-        let kept = winners.keep(self.problem.clone(), winner);
+        self.tuner.note(self.problem, &winner.known(self.problem));
+        let kept = self.tuner.winners.keep(self.problem.clone(), winner);
         let unsaved = kept.err().map(|error| error.to_string());
         if let Some(reason) = &unsaved {
             log::warn!(
@@ -389,9 +401,11 @@ impl Search<'_> {
         let is_over = || self.is_over(1.0);
         race(&mut verdicts, &is_over, |index, least| {
             let config = &candidates[index];
+            ending::check()?;
             self.tuner.say(|| format!("measuring {config:?}"));
             judge::guarded(|| clock.times(least, || workload.launch(config)))
         });
+        ending::check()?;
         for verdict in &mut verdicts {
             if matches!(verdict, Verdict::Measured(times) if times.cold.is_infinite()) {
                 *verdict = self.no_time();

@@ -200,6 +200,11 @@ impl<T: Number> Buffer<T> {
         done
     }
 
+    /// Takes the numbers as they are, whatever wrote them.
+    pub(crate) fn forget_writers(&self) {
+        self.storage.own_writers().map(Writers::take);
+    }
+
     /// A copy on another device, or on the same one.
     pub fn to_device(&self, device: &Device) -> Result<Self> {
         let storage = Storage::from_bytes(device, &self.read_bytes()?)?;

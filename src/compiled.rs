@@ -15,7 +15,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::launch::arguments_error;
-use crate::placement::LaunchGrid;
+use crate::placement::{LaunchGrid, Stated};
 use crate::proofs::Reach;
 use crate::slot::Slot;
 use crate::warm::{Asked, Handed, Warm};
@@ -67,6 +67,19 @@ impl<P> Kernel<P> {
         P: Parameters<COUNT>,
     {
         let bound = BoundArguments::of(arguments);
+        let stated = Stated(grid.stated()?);
+        match self.smaller_for(device, &stated, &bound)? {
+            Some(smaller) => smaller.compile_bound(device, stated, bound),
+            None => self.compile_bound(device, stated, bound),
+        }
+    }
+
+    fn compile_bound(
+        &self,
+        device: &Device,
+        grid: Stated,
+        bound: BoundArguments<'_>,
+    ) -> Result<Self> {
         let (grid, passed) = self.fitting(device, grid, &bound)?;
         let launch = Launch::new(grid, &passed);
         let request = self.request(&launch, &bound.choices);

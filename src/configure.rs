@@ -41,6 +41,8 @@ pub struct MetaRow<C: 'static> {
     pub setter: &'static str,
     /// Whether it has a default.
     pub has_default: bool,
+    /// The configuration with each smaller number of its range, where its default is the most.
+    pub smaller: Option<fn(&C) -> Vec<C>>,
     /// The configuration with each number of its range; none where it has no range.
     pub each: Option<fn(&C) -> Vec<C>>,
     /// The numbers of its range.
@@ -53,7 +55,7 @@ pub struct Configured<P, C: 'static> {
     pub(crate) definition: Definition<P, C>,
     /// A bit for each const generic that was set.
     set: u64,
-    determinism: Determinism,
+    pub(crate) determinism: Determinism,
     ready: OnceLock<Kernel<P>>,
 }
 
@@ -89,7 +91,7 @@ fn bit(place: usize) -> u64 {
     1 << (place % 64)
 }
 
-impl<P, C: Copy + Send + Sync + 'static> Configured<P, C> {
+impl<P: 'static, C: Copy + Send + Sync + 'static> Configured<P, C> {
     /// A kernel of which nothing is set.
     pub fn new(definition: Definition<P, C>) -> Self {
         Self {
@@ -132,8 +134,10 @@ impl<P, C: Copy + Send + Sync + 'static> Configured<P, C> {
                 place,
                 ..
             } = self.definition;
+            let source = source(config);
             Kernel {
-                source: source(config),
+                smaller: self.smaller(source.order()),
+                source,
                 determinism: self.determinism,
                 missing: self.missing(|_| false).map(Arc::from),
                 ready: None,
@@ -171,9 +175,9 @@ macro_rules! schedule_setters {
         /// are its own, and these. What is not set has the default of the kernel or is the compiler's to choose.
         ///
         /// It is used as the [`Kernel`] that it is configured to.
-        pub trait Configure: Clone {
+        pub trait Configure: Clone + Send + 'static {
             /// The tuple of the types of its parameters.
-            type Parameters;
+            type Parameters: 'static;
             /// Its const generics and its schedule.
             type Config: Copy + Eq + fmt::Debug + Send + Sync + 'static;
             #[doc(hidden)]

@@ -54,6 +54,14 @@ impl Gpu {
         match *self {}
     }
 
+    pub(crate) fn stream_apart(&self) -> Result<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn address(&self) -> usize {
+        match *self {}
+    }
+
     /// # Safety
     /// None is needed: there is no GPU.
     #[expect(unsafe_code, reason = "as where there is one")]

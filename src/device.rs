@@ -5,13 +5,13 @@ use std::fmt;
 use std::io::{Write, stderr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
 
 use exactile_core::target::{Distribution, Target};
 use exactile_cranelift::Threads;
 use exactile_store::Store;
 
 use crate::ahead::{Job, Recordings};
+use crate::apart::{APART, own_default};
 use crate::built::{Built, Folders, Output};
 use crate::cache::Cache;
 use crate::capture::refuse;
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::failure::{Failure, Failures};
 use crate::hooks::Hooks;
 use crate::profile::Watch;
-use crate::stream::{At, DEFAULT, Event, Stream};
+use crate::stream::{DEFAULT, Stream};
 
 /// What runs a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -117,7 +117,7 @@ impl Device {
         }
     }
 
-    /// This computer's processor, all cores. Needs nothing installed.
+    /// This computer's processor, all cores: with each call a device with code and errors of its own. Needs nothing installed.
     ///
     /// ```
     /// use exactile::{Buffer, Device, DeviceKind};
@@ -271,6 +271,14 @@ impl Device {
         Stream::new(self)
     }
 
+    /// Where lies what has the streams.
+    pub(crate) fn owner_of_streams(&self) -> usize {
+        match self.gpu() {
+            None => Arc::as_ptr(&self.inner).addr(),
+            Some(gpu) => gpu.address(),
+        }
+    }
+
     pub(crate) fn number_of_host_stream(&self) -> usize {
         1 + self.inner.host_streams.fetch_add(1, Ordering::Relaxed)
     }
@@ -281,8 +289,11 @@ impl Device {
     /// An error of a launch that nobody was told: the first one of a stream. Those of others are forgotten.
     pub fn synchronize(&self) -> Result<()> {
         refuse("a wait for the device")?;
+        if let Some(own) = own_default(self.owner_of_streams()) {
+            return self.wait_for(own);
+        }
         match self.gpu() {
-            None => self.inner.failures.tell(|_| true),
+            None => self.inner.failures.tell(|of| of < APART),
             Some(gpu) => gpu.synchronize(),
         }
     }
@@ -291,20 +302,6 @@ impl Device {
     /// leave, for others to take it without waiting.
     pub fn trim_memory(&self) -> Result<()> {
         self.gpu().map_or(Ok(()), |gpu| gpu.trim())
-    }
-
-    /// A point in the default stream, after all that is in it now.
-    pub fn event(&self) -> Result<Event> {
-        self.event_in(DEFAULT)
-    }
-
-    pub(crate) fn event_in(&self, stream: usize) -> Result<Event> {
-        refuse("an event")?;
-        let point = match self.gpu() {
-            None => At::Host(Instant::now()),
-            Some(gpu) => At::Gpu(gpu.point(stream)?),
-        };
-        Ok(Event { point })
     }
 
     /// Waits for the launches in a stream, and tells an error of them.

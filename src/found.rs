@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::Device;
 
 /// What a winner holds for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[cfg_attr(feature = "tuner-file", derive(Serialize, Deserialize))]
 pub(crate) struct Problem {
     pub(crate) kernel: String,
@@ -40,30 +40,42 @@ impl Problem {
         if name(self) != name(other) || self.extents.len() != other.extents.len() {
             return None;
         }
-        let pairs = self.extents.iter().zip(&other.extents);
-        // An extent of zero is a doubling before one.
-        let logarithm =
-            |&extent: &usize| (extent.max(1) as f64 * 2.0).log2() * f64::from(extent.min(1) as u32);
-        Some(
-            pairs
-                .map(|(one, other)| (logarithm(one) - logarithm(other)).abs())
-                .sum(),
-        )
+        Some(doublings(&self.extents, &other.extents))
     }
+}
+
+/// How many doublings lie between so many extents.
+fn doublings(extents: &[usize], others: &[usize]) -> f64 {
+    // An extent of zero is a doubling before one.
+    let logarithm =
+        |&extent: &usize| (extent.max(1) as f64 * 2.0).log2() * f64::from(extent.min(1) as u32);
+    let pairs = extents.iter().zip(others);
+    pairs
+        .map(|(one, other)| (logarithm(one) - logarithm(other)).abs())
+        .sum()
 }
 
 /// The configuration that won, as its `Debug` form, and its time.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "tuner-file", derive(Serialize, Deserialize))]
-#[cfg_attr(
-    not(feature = "tuner-file"),
-    expect(dead_code, reason = "a file reads it")
-)]
 pub(crate) struct Winner {
     pub(crate) config: String,
     pub(crate) seconds: f64,
     #[cfg_attr(feature = "tuner-file", serde(default))]
     pub(crate) provenance: Provenance,
+}
+
+impl Winner {
+    /// The winner for `problem`, as it is on file.
+    pub(crate) fn known(&self, problem: &Problem) -> Known {
+        Known {
+            config: self.config.clone(),
+            seconds: self.seconds,
+            provenance: self.provenance.clone(),
+            extents: problem.extents.clone(),
+            is_exact: true,
+        }
+    }
 }
 
 /// Where and when a winner was found.
@@ -111,6 +123,13 @@ pub struct Known {
     pub extents: Vec<usize>,
     /// Whether these are the extents that were asked for; otherwise they are the nearest.
     pub is_exact: bool,
+}
+
+impl Known {
+    /// How many doublings lie between what it was found for and a problem of the same kernel.
+    pub(crate) fn distance(&self, problem: &Problem) -> f64 {
+        doublings(&self.extents, &problem.extents)
+    }
 }
 
 /// The date of a day, counted from the first one of 1970, in the Gregorian calendar.

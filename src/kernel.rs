@@ -16,6 +16,7 @@ use crate::compile::{ORDINARY, StageTime, block_ir, compile_times};
 use crate::compiled::Ready;
 use crate::error::{Error, Result};
 use crate::listing::{ListingStage, listing};
+use crate::smaller::Smaller;
 
 /// The grid that a kernel states for these arguments, once its constraint holds.
 pub(crate) type Placement = Arc<dyn Fn(&BoundArguments<'_>) -> Result<Option<Grid>> + Send + Sync>;
@@ -30,6 +31,8 @@ pub struct Kernel<P> {
     /// What was not set and has no default.
     pub(crate) missing: Option<Arc<str>>,
     pub(crate) place: Option<Placement>,
+    /// The same with smaller tiles, for problems that are small for a device.
+    pub(crate) smaller: Option<Smaller<P>>,
     /// The code of all launches, where it is compiled for one kind of them.
     pub(crate) ready: Option<Arc<Ready>>,
 }
@@ -41,6 +44,7 @@ impl<P> From<KernelSource<P>> for Kernel<P> {
             determinism: Determinism::default(),
             missing: None,
             place: None,
+            smaller: None,
             ready: None,
         }
     }
@@ -53,6 +57,7 @@ impl<P> Clone for Kernel<P> {
             determinism: self.determinism,
             missing: self.missing.clone(),
             place: self.place.clone(),
+            smaller: self.smaller.clone(),
             ready: self.ready.clone(),
         }
     }

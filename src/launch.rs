@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::failure::{Failure, Own};
 use crate::hooks::LaunchInfo;
 use crate::kernel::Kernel;
-use crate::placement::LaunchGrid;
+use crate::placement::{LaunchGrid, Stated};
 use crate::profile::Label;
 use crate::stream::Queue;
 use crate::warm::{Asked, Handed, Warm};
@@ -135,10 +135,15 @@ impl<P> Kernel<P> {
         bound: &mut BoundArguments<'_>,
         told: Told,
     ) -> Result<Option<Arc<Failure>>> {
+        let stated = Stated(grid.stated()?);
+        if let Some(smaller) = self.smaller_for(device, &stated, bound)? {
+            // SAFETY: handed on to the caller.
+            return unsafe { smaller.start_with(bounds, (device, stream), stated, bound, told) };
+        }
         let asked = Asked {
             bounds,
             determinism: self.determinism,
-            grid: self.placed(grid, bound)?,
+            grid: self.placed(stated, bound)?,
         };
         let kernel = (self.source.identity(), self.ready.as_deref());
         // SAFETY: handed on to the caller.
@@ -254,6 +259,7 @@ impl<P> Kernel<P> {
             determinism: self.determinism,
             missing: None,
             place: None,
+            smaller: None,
             ready: None,
         };
         move || kernel.trace_with(&choices)

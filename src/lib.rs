@@ -11,6 +11,7 @@
 extern crate self as exactile;
 
 mod ahead;
+mod apart;
 mod arguments;
 mod array;
 pub mod autotune;
@@ -35,6 +36,7 @@ mod cuda;
 mod cuda;
 mod device;
 mod disk;
+mod ending;
 mod error;
 #[cfg(doctest)]
 mod examples;
@@ -75,6 +77,7 @@ mod replay_arrays;
 mod shown;
 mod slices;
 mod slot;
+mod smaller;
 mod stream;
 mod tensor;
 pub mod text_kernel;

@@ -28,6 +28,11 @@ pub(crate) fn generated_by() -> Result<String> {
     Ok(generator())
 }
 
+/// Has the compiler make what it makes first: from then on the end of the process waits for its work.
+pub(crate) fn prepare() -> Result<()> {
+    exactile_nvptx::prepare().map_err(failed)
+}
+
 /// PTX for grids with this mapping.
 ///
 /// `shown`: with the LLVM IR that it is made from; `lines`: with the lines of the kernel.

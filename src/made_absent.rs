@@ -17,6 +17,11 @@ pub(crate) fn generated_by() -> Result<String> {
     absent()
 }
 
+/// There is nothing that works.
+pub(crate) fn prepare() -> Result<()> {
+    Ok(())
+}
+
 /// Says what is missing.
 pub(crate) fn ptx(
     _func: &LaneFunc,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use exactile_core::ir::Access;
 use exactile_core::launch::Passed;
 
-use crate::buffer::Storage;
+use crate::buffer::{Buffer, Storage};
 use crate::capture::refuse;
 use crate::cuda::GpuMemory;
 use crate::device::Device;
@@ -110,6 +110,20 @@ impl<'a> Part<'a> {
             }
             Self::Gpu(_, memory, [start, len]) => memory.read(start, len).map(Cow::Owned),
             Self::Slice(bytes) => Ok(Cow::Borrowed(bytes)),
+        }
+    }
+
+    /// A memory of its own with the same bytes; what failed to write them is told by whoever reads the original.
+    pub(crate) fn copied(self, device: &Device) -> Result<Buffer<u8>> {
+        refuse("a copy of an array")?;
+        match self {
+            Self::Host(_, bytes, _) | Self::Slice(bytes) => Buffer::from_slice(device, bytes),
+            Self::Gpu(_, _, [_, len]) => {
+                let mut copy = Buffer::zeros(device, len)?;
+                copy.part_mut().copy_from(self)?;
+                copy.forget_writers();
+                Ok(copy)
+            }
         }
     }
 

@@ -45,6 +45,11 @@ impl LaunchGrid for Stated {
     }
 }
 
+/// What the user's code of a kernel for the host is, in errors.
+pub(crate) fn of_kernel(name: &str) -> String {
+    format!("kernel `{name}`: its grid or its constraint")
+}
+
 impl<P> Kernel<P> {
     /// The grid of a launch, where the kernel can be launched with these arguments at all.
     pub(crate) fn placed(
@@ -58,7 +63,14 @@ impl<P> Kernel<P> {
         let own = match &self.place {
             Some(place) => {
                 // What a kernel states there is the user's code.
-                let what = || format!("kernel `{}`: its grid or its constraint", self.name());
+                let what = || {
+                    format!(
+                        "{} at {} for `{}`",
+                        of_kernel(self.name()),
+                        self.source.loc(),
+                        self.config()
+                    )
+                };
                 guarded(what, || place(arguments))?
             }
             None => None,

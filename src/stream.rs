@@ -35,7 +35,7 @@ pub(crate) const DEFAULT: usize = 0;
 impl Queue for Device {}
 impl sealed::Queue for Device {
     fn place(&self) -> (&Device, usize) {
-        (self, DEFAULT)
+        (self, self.default_stream())
     }
 }
 
@@ -108,7 +108,6 @@ impl Stream {
         }
     }
 
-    #[cfg(feature = "cuda")]
     pub(crate) fn number(&self) -> usize {
         self.line.number
     }
@@ -141,6 +140,22 @@ impl Stream {
             (Some(_) | None, At::Host(_)) => Ok(()),
             (None, At::Gpu(_)) => event.synchronize(),
         }
+    }
+}
+
+impl Device {
+    /// A point in the default stream, after all that is in it now.
+    pub fn event(&self) -> Result<Event> {
+        self.event_in(self.default_stream())
+    }
+
+    pub(crate) fn event_in(&self, stream: usize) -> Result<Event> {
+        refuse("an event")?;
+        let point = match self.gpu() {
+            None => At::Host(Instant::now()),
+            Some(gpu) => At::Gpu(gpu.point(stream)?),
+        };
+        Ok(Event { point })
     }
 }
 

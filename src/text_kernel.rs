@@ -24,7 +24,6 @@ use crate::error::{Error, Result};
 use crate::launch::{Told, arguments_error, refuse_in_trace, run_checked};
 use crate::listing::{self, ListingStage};
 use crate::part::{Part, PartMut};
-use crate::stream::DEFAULT;
 
 /// A kernel in the text form of block IR.
 #[derive(Clone, Debug)]
@@ -133,10 +132,11 @@ impl TextKernel {
         }
         let place = request.place(device, None);
         let prepared = place.prepared(|| Ok(self.func.clone()))?;
-        let place = (DEFAULT, Told::Runner);
+        let stream = device.default_stream();
+        let place = (stream, Told::Runner);
         let failure = run_checked(device, place, prepared, &launch, &mut bound, None)?;
         drop(bound);
-        device.finish(DEFAULT)?;
+        device.finish(stream)?;
         failure.map_or(Ok(()), |failure| failure.tell())?;
         for (parameter, storage) in parameters.iter().zip(&storages) {
             if let (Uploaded::Memory(storage), Access::ReadWrite) = (storage, parameter.access)

@@ -94,6 +94,11 @@ impl WinnersFile {
         Self(None)
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.0.as_deref()
+    }
+
     /// The winner on file for this problem or, where there is none, for the nearest one. A rename makes files, so reading
     /// needs no lock.
     pub(crate) fn nearest(&self, problem: &Problem) -> Result<Option<Known>> {
@@ -106,19 +111,9 @@ impl WinnersFile {
         let known = entries.values().filter_map(|entry| {
             let other = Problem::deserialize(entry).ok()?;
             let distance = problem.distance(&other)?;
-            let Winner {
-                config,
-                seconds,
-                provenance,
-            } = Winner::deserialize(entry).ok()?;
-            let known = Known {
-                config,
-                seconds,
-                provenance,
-                extents: other.extents,
-                is_exact: distance == 0.0,
-            };
-            Some((distance, known))
+            let known = Winner::deserialize(entry).ok()?.known(&other);
+            let is_exact = distance == 0.0;
+            Some((distance, Known { is_exact, ..known }))
         });
         let nearest = known.min_by(|(one, _), (other, _)| one.total_cmp(other));
         Ok(nearest.map(|(_, known)| known))

@@ -1,6 +1,7 @@
 //! What stands for the tuner's file of winners without the feature `tuner-file`.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use crate::error::Result;
 pub use crate::found::{Known, Provenance};
@@ -23,6 +24,11 @@ impl WinnersFile {
     /// A tuner's memory that holds nothing.
     pub(crate) fn none() -> Self {
         Self
+    }
+
+    /// It is nowhere.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        None
     }
 
     /// Nothing is on file.

@@ -2,6 +2,7 @@
 
 mod compile;
 mod launch;
+mod levels;
 mod tuning;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use super::progress::Progress;
 
 use compile::Compile;
 use launch::Launch;
+use levels::Levels;
 use tuning::Tuning;
 
 /// Measures the ready kernels beside those of other libraries, in turns.
@@ -69,6 +71,7 @@ pub(crate) struct Bench {
 enum Other {
     Compile(Compile),
     Launch(Launch),
+    Levels(Levels),
     Tuning(Tuning),
 }
 
@@ -77,6 +80,7 @@ impl Bench {
         match &self.other {
             Some(Other::Compile(compile)) => return compile.execute(),
             Some(Other::Launch(launch)) => return launch.execute(),
+            Some(Other::Levels(levels)) => return levels.execute(),
             Some(Other::Tuning(tuning)) => return tuning.execute(),
             None => {}
         }

@@ -126,18 +126,18 @@ fn implementations(metas: &[Meta]) -> TokenStream {
             }
         }
 
-        impl<P> Kernel<P> {
+        impl<P: 'static> Kernel<P> {
             #(#setters)*
         }
 
-        impl<P> ::core::ops::Deref for Kernel<P> {
+        impl<P: 'static> ::core::ops::Deref for Kernel<P> {
             type Target = ::exactile::Kernel<P>;
             fn deref(&self) -> &::exactile::Kernel<P> {
                 self.0.kernel()
             }
         }
 
-        impl<P> ::exactile::Configure for Kernel<P> {
+        impl<P: 'static> ::exactile::Configure for Kernel<P> {
             type Parameters = P;
             type Config = Config;
             fn configured(&self) -> &::exactile::Configured<P, Config> {
@@ -180,6 +180,17 @@ fn meta_rows(kernel: &Kernel) -> TokenStream {
     let rows = kernel.metas.iter().map(|meta| {
         let (name, setter) = (meta.name.to_string(), meta.field.to_string());
         let (field, has_default) = (&meta.field, meta.default.is_some());
+        let smaller = match meta::tried(meta).filter(|_| meta.shrinks) {
+            None => quote!(::core::option::Option::None),
+            Some(tried) => quote! {
+                ::core::option::Option::Some(|config| {
+                    #tried
+                        .filter(|tried| *tried < config.#field)
+                        .map(|tried| #module::Config { #field: tried, ..*config })
+                        .collect()
+                })
+            },
+        };
         let each = match meta::tried(meta) {
             None => quote!(::core::option::Option::None),
             Some(tried) => quote! {
@@ -197,6 +208,7 @@ fn meta_rows(kernel: &Kernel) -> TokenStream {
                 name: #name,
                 setter: #setter,
                 has_default: #has_default,
+                smaller: #smaller,
                 each: #each,
                 range: #range,
             }

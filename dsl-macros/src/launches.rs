@@ -160,7 +160,7 @@ fn methods(count: usize) -> TokenStream {
         }
     });
     quote! {
-        impl<P: ::exactile::Parameters<#count>> Kernel<P> {
+        impl<P: ::exactile::Parameters<#count> + 'static> Kernel<P> {
             #(#methods)*
         }
     }

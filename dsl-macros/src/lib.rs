@@ -45,7 +45,8 @@ use proc_macro2::TokenStream;
 /// parameters: integers as `usize`, tensors with `extent(axis)`, pointers with `len()`.
 ///
 /// `#[meta(16..=256)] const BLOCK: usize` says which numbers a tuner tries: powers of two, steps of
-/// `#[meta(16..=256, step = 16)]`, or those of a list, `#[meta(48, 96)]`.
+/// `#[meta(16..=256, step = 16)]`, or those of a list, `#[meta(48, 96)]`. With `#[kernel(BLOCK = ..=256)]` that default is the
+/// most: a launch takes a smaller one of these numbers where the stated grid would leave multiprocessors without a program.
 ///
 /// A kernel is a function of its arguments and its configuration. The body runs on the host to be traced, more
 /// than once: state of the host that a loop or branch changes, such as a `Cell`, is an error where the code

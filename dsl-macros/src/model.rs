@@ -35,6 +35,8 @@ pub(crate) struct Meta {
     pub(crate) field: Ident,
     pub(crate) ty: Type,
     pub(crate) default: Option<Expr>,
+    /// Whether the default is the most: `BM = ..=128`.
+    pub(crate) shrinks: bool,
     /// The numbers worth a try.
     pub(crate) values: Option<MetaValues>,
 }

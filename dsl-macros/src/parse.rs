@@ -4,8 +4,8 @@ use proc_macro2::TokenStream;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Expr, ExprLit, FnArg, GenericParam, Ident, ItemFn, Lit, MetaNameValue, Pat, PatType,
-    ReturnType, Token, Type,
+    Expr, ExprLit, ExprRange, FnArg, GenericParam, Ident, ItemFn, Lit, MetaNameValue, Pat, PatType,
+    RangeLimits, ReturnType, Token, Type,
 };
 
 use crate::context::Context;
@@ -35,6 +35,7 @@ pub(crate) fn kernel(
                 name: parameter.ident,
                 ty: parameter.ty,
                 default: None,
+                shrinks: false,
             }),
             GenericParam::Lifetime(lifetime) => {
                 let unsupported = Unsupported::lifetime(&lifetime.lifetime);
@@ -54,6 +55,7 @@ pub(crate) fn kernel(
     let grid = taken(&mut defaults, GRID);
     let constraint = taken(&mut defaults, CONSTRAINT);
     let schedule = assign_defaults(context, &mut metas, defaults);
+    check_smaller(context, &metas, grid.is_some());
     let parameters = function
         .sig
         .inputs
@@ -269,7 +271,10 @@ fn assign_defaults(
     let mut schedule = Vec::new();
     for (name, value) in defaults {
         if let Some(meta) = metas.iter_mut().find(|meta| meta.name == name) {
-            meta.default = Some(value);
+            (meta.default, meta.shrinks) = match value {
+                Expr::Range(range) if is_most(&range) => (range.end.map(|it| *it), true),
+                value => (Some(value), false),
+            };
         } else if name == field_name(&name) {
             schedule.push((name, value));
         } else {
@@ -294,6 +299,32 @@ fn assign_defaults(
         }
     }
     schedule
+}
+
+/// Whether a default is `..=128`.
+fn is_most(range: &ExprRange) -> bool {
+    range.start.is_none() && matches!(range.limits, RangeLimits::Closed(_))
+}
+
+/// A default that is the most has smaller numbers beside it, and a grid that follows from them.
+fn check_smaller(context: &Context, metas: &[Meta], has_grid: bool) {
+    for meta in metas.iter().filter(|meta| meta.shrinks) {
+        let name = &meta.name;
+        if meta.values.is_none() {
+            let message = format!(
+                "`{name} = ..=` takes smaller numbers of `#[meta(..)]` for small problems, and `{name}` has none: \
+                 write `#[meta(16..=128)] const {name}: usize`, or one default"
+            );
+            context.error(name.span(), message);
+        }
+        if !has_grid {
+            let message = format!(
+                "`{name} = ..=` takes smaller numbers where the grid has few programs, and the kernel states none: \
+                 write `#[kernel(grid = ..)]`, or one default"
+            );
+            context.error(name.span(), message);
+        }
+    }
 }
 
 /// `BLOCK_M` becomes `block_m`.

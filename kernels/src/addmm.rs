@@ -3,11 +3,11 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{self, GROUP, STAGES, TERMS, grid};
+use crate::product::{self, GROUP, TERMS, grid, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn addmm<T: Float, #[meta(64..=256)] const BM: usize, #[meta(128..=256)] const BN: usize>(
     a: Tensor<T, 2>,
     b: Tensor<T, 2>,
@@ -19,7 +19,13 @@ pub fn addmm<T: Float, #[meta(64..=256)] const BM: usize, #[meta(128..=256)] con
     let [row, column] = tile_origin([BM, BN], GROUP);
     let left = a.tile([BM, TERMS]).at_offset((row, 0));
     let right = b.tile([TERMS, BN]).at_offset((0, column));
-    let mut sum = dot_along(left, right, a.extent(1), STAGES, zeros::<f32>([BM, BN])) * alpha;
+    let mut sum = dot_along(
+        left,
+        right,
+        a.extent(1),
+        stages([BM, BN]),
+        zeros::<f32>([BM, BN]),
+    ) * alpha;
     if let Some(addend) = addend {
         let addend = addend.tile([BM, BN]).at_offset([row, column]).load();
         sum += addend.to::<f32>() * beta;
@@ -54,9 +60,9 @@ pub fn launch<T: Float + Number>(
         }
         None => n,
     };
-    let kernel = addmm::<T>()
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = addmm::<T>();
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let device = out.device().clone();
     let addend = addend.map(|addend| addend.view_strided([m, n], [rows_apart, 1]));

@@ -3,11 +3,11 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{self, GROUP, STAGES, TERMS, one_of};
+use crate::product::{self, GROUP, TERMS, one_of, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` of one product a program. `WHOLE`: no step of products goes beyond a matrix.
-#[kernel(BM = 128, BN = 256, grid = (out.extent(1).div_ceil(BN), rows.div_ceil(BM), out.extent(0) / rows.max(1)))]
+#[kernel(BM = ..=128, BN = ..=256, grid = (out.extent(1).div_ceil(BN), rows.div_ceil(BM), out.extent(0) / rows.max(1)))]
 pub fn bmm<
     T: Float,
     const WHOLE: bool,
@@ -24,7 +24,13 @@ pub fn bmm<
     let (b, first) = one_of(b, [matrix, a.extent(1)], WHOLE);
     let left = a.tile([BM, TERMS]).at_offset((place[0], 0));
     let right = b.tile([TERMS, BN]).at_offset((first, column));
-    let sum = dot_along(left, right, a.extent(1), STAGES, zeros::<f32>([BM, BN]));
+    let sum = dot_along(
+        left,
+        right,
+        a.extent(1),
+        stages([BM, BN]),
+        zeros::<f32>([BM, BN]),
+    );
     let inside = (row + arange(0, BM) < rows).expand(1);
     let out = out.tile([BM, BN]).at_offset(place);
     out.store(sum.to::<T>()).mask(inside);
@@ -44,10 +50,9 @@ pub fn launch<T: Float + Number>(
     check_shape(a.len(), &[batch, m, k])?;
     check_shape(b.len(), &[batch, k, n])?;
     check_shape(out.len(), &[batch, m, n])?;
-    let kernel = bmm::<T>()
-        .whole(k.is_multiple_of(TERMS))
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = bmm::<T>().whole(k.is_multiple_of(TERMS));
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let device = out.device().clone();
     let arguments = (

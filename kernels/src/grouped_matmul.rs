@@ -3,12 +3,12 @@
 use exactile::prelude::*;
 use exactile::{HostTensor, Number, Result};
 
-use crate::product::{STAGES, TERMS, one_of};
+use crate::product::{TERMS, one_of, stages};
 use crate::setting::{Settable, Setting, check_shape, ensure};
 
 /// A tile `[BM, BN]` of one group a program; `GROUPS` is a power of two that holds all groups. `WHOLE`: no step of
 /// products goes beyond a matrix.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, starts.extent(0) - 1, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, starts.extent(0) - 1, [BM, BN]))]
 pub fn grouped_matmul<
     T: Float,
     const GROUPS: usize,
@@ -32,7 +32,13 @@ pub fn grouped_matmul<
     let (weight, first) = one_of(weights, [group, x.extent(1)], WHOLE);
     let left = x.tile([BM, TERMS]).at_offset((row, 0));
     let right = weight.tile([TERMS, BN]).at_offset((first, column));
-    let sum = dot_along(left, right, x.extent(1), STAGES, zeros::<f32>([BM, BN]));
+    let sum = dot_along(
+        left,
+        right,
+        x.extent(1),
+        stages([BM, BN]),
+        zeros::<f32>([BM, BN]),
+    );
     let inside = (row + arange(0, BM) < of_own(end)).expand(1);
     let out = out.tile([BM, BN]).at_offset([row, column]);
     out.store(sum.to::<T>()).mask(inside);
@@ -60,9 +66,9 @@ pub fn launch<T: Float + Number>(
     check_shape(out.len(), &[rows, n])?;
     let kernel = grouped_matmul::<T>()
         .groups(groups.next_power_of_two())
-        .whole(k.is_multiple_of(TERMS))
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+        .whole(k.is_multiple_of(TERMS));
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let device = out.device().clone();
     let arguments = (

@@ -4,12 +4,12 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 use crate::activation::{Activation, activated};
-use crate::product::{self, GROUP, STAGES, TERMS, grid};
+use crate::product::{self, GROUP, TERMS, grid, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
 /// [`Activation::ALL`], or a number beyond them for none.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn linear<
     T: Float,
     const FUNCTION: usize,
@@ -24,7 +24,13 @@ pub fn linear<
     let [row, column] = tile_origin([BM, BN], GROUP);
     let left = x.tile([BM, TERMS]).at_offset((row, 0));
     let right = weight.tile([TERMS, BN]).at_offset((0, column));
-    let mut sum = dot_along(left, right, x.extent(1), STAGES, zeros::<f32>([BM, BN]));
+    let mut sum = dot_along(
+        left,
+        right,
+        x.extent(1),
+        stages([BM, BN]),
+        zeros::<f32>([BM, BN]),
+    );
     if let Some(bias) = bias {
         let bias = bias.tile([BN]).at_offset([column]).load();
         sum += bias.to::<f32>().expand(0);
@@ -56,10 +62,9 @@ pub fn launch<T: Float + Number>(
         check_shape(bias.len(), &[n])?;
     }
     let function = activation.map_or(Activation::ALL.len(), |function| function as usize);
-    let kernel = linear::<T>()
-        .function(function)
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = linear::<T>().function(function);
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let device = out.device().clone();
     let arguments = (

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{self, GROUP, STAGES, TERMS};
+use crate::product::{self, GROUP, TERMS, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// Tiles `[BM, BN]`, from that of a program's number on in steps of all programs, in the order in which programs would
@@ -24,7 +24,13 @@ pub fn persistent_matmul<
         let place = [row * BM, column * BN];
         let left = a.tile([BM, TERMS]).at_offset((place[0], 0));
         let right = b.tile([TERMS, BN]).at_offset((0, place[1]));
-        let sum = dot_along(left, right, a.extent(1), STAGES, zeros::<f32>([BM, BN]));
+        let sum = dot_along(
+            left,
+            right,
+            a.extent(1),
+            stages([BM, BN]),
+            zeros::<f32>([BM, BN]),
+        );
         out.tile([BM, BN]).at_offset(place).store(sum.to::<T>());
     }
 }

@@ -11,8 +11,10 @@ pub(crate) const GROUP: i64 = 8;
 /// Products that are added at a time.
 pub(crate) const TERMS: usize = 64;
 
-/// Steps of products that are under way.
-pub(crate) const STAGES: usize = 4;
+/// Steps of products that are under way for a tile `[bm, bn]`: as many as 192 KiB hold, of 128 bytes for each of its rows and columns.
+pub(crate) fn stages([bm, bn]: [usize; 2]) -> usize {
+    (1536 / (bm + bn)).clamp(2, 8)
+}
 
 /// A matrix whose rows begin at one of those of an array.
 type Rows<T> = (Tensor<T, 2>, Scalar<i64>);

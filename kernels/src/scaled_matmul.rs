@@ -3,14 +3,14 @@
 use exactile::prelude::*;
 use exactile::{Number, Result, TensorView, f16};
 
-use crate::product::{self, GROUP, STAGES, grid};
+use crate::product::{self, GROUP, grid, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// The terms that share a scale in [`block_scaled_matmul()`], and bytes of a row that are multiplied at a time.
 pub const BLOCK: usize = 128;
 
 /// Of bytes, with a scale for each row of `a` and each column of `b`: a tile `[BM, BN]` a program.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn scaled_matmul<
     T: Float,
     #[meta(64..=256)] const BM: usize,
@@ -25,7 +25,13 @@ pub fn scaled_matmul<
     let [row, column] = tile_origin([BM, BN], GROUP);
     let left = a.tile([BM, BLOCK]).at_offset((row, 0));
     let right = b.tile([BLOCK, BN]).at_offset((0, column));
-    let sum = dot_along(left, right, a.extent(1), STAGES, zeros::<i32>([BM, BN]));
+    let sum = dot_along(
+        left,
+        right,
+        a.extent(1),
+        stages([BM, BN]),
+        zeros::<i32>([BM, BN]),
+    );
     let rows = row_scales.tile([BM]).at_offset([row]).load().expand(1);
     let columns = column_scales.tile([BN]).at_offset([column]).load();
     let product = sum.to::<f32>() * rows * columns.expand(0);
@@ -73,7 +79,7 @@ pub fn block_scaled_matmul<
 
 /// Of 8-bit floats by Hopper's tensor cores, with one scale: a tile `[BM, BN]` a program. `PROMOTED`: each 128 products are
 /// added in `f32`.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn float8_matmul<
     Q: Float,
     T: Float,
@@ -89,7 +95,7 @@ pub fn float8_matmul<
     require(Q::DTYPE.bits() == 8, "floats of 8 bits");
     let [row, column] = tile_origin([BM, BN], GROUP);
     let mut sum = zeros::<f32>([BM, BN]);
-    for k in range(0, a.extent(1)).step(BLOCK).stages(4) {
+    for k in range(0, a.extent(1)).step(BLOCK).stages(stages([BM, BN])) {
         let left = a.tile([BM, BLOCK]).at_offset([row, k]).load();
         let right = b.tile([BLOCK, BN]).at_offset([k, column]).load();
         sum = match PROMOTED {
@@ -102,7 +108,7 @@ pub fn float8_matmul<
 }
 
 /// Of numbers by tensor cores, bytes in integers of 32 bits and `f32` as TF32 by Hopper's: a tile `[BM, BN]` a program.
-#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn rows_matmul<
     T: Numeric,
     A: Numeric,
@@ -120,7 +126,7 @@ pub fn rows_matmul<
     let terms = BLOCK / T::DTYPE.bytes() as usize;
     let [row, column] = tile_origin([BM, BN], GROUP);
     let mut sum = zeros::<A>([BM, BN]);
-    for k in range(0, a.extent(1)).step(terms).stages(4) {
+    for k in range(0, a.extent(1)).step(terms).stages(stages([BM, BN])) {
         let left = a.tile([BM, terms]).at_offset([row, k]).load();
         let right = b.tile([terms, BN]).at_offset([k, column]).load();
         sum = dot_with(precision, left, right, sum);
@@ -154,9 +160,9 @@ pub fn launch<T: Float + Number>(
     check_shape(row_scales.len(), &[m])?;
     check_shape(column_scales.len(), &[n])?;
     check_shape(out.len(), &[m, n])?;
-    let kernel = scaled_matmul::<T>()
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = scaled_matmul::<T>();
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
@@ -187,9 +193,9 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
     check_shape(row_scales.len(), &[m, blocks])?;
     check_shape(scales.len(), &[n.div_ceil(BLOCK), blocks])?;
     check_shape(out.len(), &[m, n])?;
-    let kernel = block_scaled_matmul::<Q, T>()
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(128))
+    let kernel = block_scaled_matmul::<Q, T>();
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
@@ -217,10 +223,9 @@ pub fn launch_float8<Q: Float + Number, T: Float + Number>(
     setting: &Setting,
 ) -> Result<()> {
     check_shape(out.len(), &[m, n])?;
-    let kernel = float8_matmul::<Q, T>()
-        .promoted(is_promoted)
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = float8_matmul::<Q, T>().promoted(is_promoted);
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
@@ -241,9 +246,9 @@ pub fn launch_rows<T: Numeric + Number, A: Numeric + Number>(
     setting: &Setting,
 ) -> Result<()> {
     check_shape(out.len(), &[m, n])?;
-    let kernel = rows_matmul::<T, A>()
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = rows_matmul::<T, A>();
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();

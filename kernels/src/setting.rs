@@ -32,6 +32,23 @@ impl Setting {
         chosen(self.block, otherwise)
     }
 
+    /// A kernel with the rows and the columns of a tile that are set; what is not is the kernel's choice.
+    pub(crate) fn tiles<K>(
+        &self,
+        kernel: K,
+        rows: impl FnOnce(K, usize) -> K,
+        columns: impl FnOnce(K, usize) -> K,
+    ) -> K {
+        let kernel = match self.block {
+            0 => kernel,
+            block => rows(kernel, block),
+        };
+        match self.width {
+            0 => kernel,
+            width => columns(kernel, width),
+        }
+    }
+
     /// The second extent, or the kernel's choice.
     pub(crate) fn width_or(&self, otherwise: usize) -> usize {
         chosen(self.width, otherwise)

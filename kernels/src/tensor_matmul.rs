@@ -8,7 +8,7 @@ use crate::setting::{Settable, Setting, check_shape, extent};
 
 /// A tile of `[BM, BN]` a program, `BK` products at a time. Sums are those of `Precision::Hopper`, in `f32`,
 /// rounded once in the end.
-#[kernel(BM = 128, BN = 256, BK = 64, grid = (n.div_ceil(BN), m.div_ceil(BM)))]
+#[kernel(BM = ..=128, BN = ..=256, BK = 64, grid = (n.div_ceil(BN), m.div_ceil(BM)))]
 pub fn tensor_matmul<
     T: Float,
     #[meta(64..=256)] const BM: usize,
@@ -27,7 +27,7 @@ pub fn tensor_matmul<
     let rm = row * BM + arange(0, BM);
     let rn = column * BN + arange(0, BN);
     let mut acc = zeros::<f32>([BM, BN]);
-    for k0 in range(0, k).step(BK).stages(4) {
+    for k0 in range(0, k).step(BK).stages(product::stages([BM, BN])) {
         let rk = k0 + arange(0, BK);
         let ta = load(a + rm.expand(1) * k + rk.expand(0))
             .mask((rm.expand(1) < m) & (rk.expand(0) < k))
@@ -56,9 +56,9 @@ pub fn launch<T: Float + Number>(
     check_shape(a.len(), &[m, k])?;
     check_shape(b.len(), &[k, n])?;
     check_shape(c.len(), &[m, n])?;
-    let kernel = tensor_matmul::<T>()
-        .bm(setting.block_or(128))
-        .bn(setting.width_or(256))
+    let kernel = tensor_matmul::<T>();
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
     let device = c.device().clone();
     kernel.launch(&device, (), (a, b, c, extent(m)?, extent(n)?, extent(k)?))

@@ -52,10 +52,16 @@ impl Setup {
             jobs.push(set.collect());
         }
         let mut outcomes = BTreeMap::new();
-        compile_all(&self.device, &jobs, limit, &mut |index, outcome| {
-            let before = outcomes.insert(index, outcome);
-            assert!(before.is_none(), "set {index} ended twice");
-        });
+        compile_all(
+            &self.device,
+            &jobs,
+            limit,
+            threads(),
+            &mut |index, outcome| {
+                let before = outcomes.insert(index, outcome);
+                assert!(before.is_none(), "set {index} ended twice");
+            },
+        );
         outcomes
     }
 

@@ -3,6 +3,7 @@
 use exactile_core::target::Determinism;
 
 use super::Workload;
+use crate::apart::own_default;
 use crate::array::Array;
 use crate::capture::refuse;
 use crate::compare::{Tolerance, compare_within};
@@ -57,10 +58,13 @@ pub(super) fn waited<T>(device: &Device, work: impl FnOnce() -> Result<T>) -> Re
     done.and_then(|done| told.map(|()| done))
 }
 
-/// Waits for the end of all that is on the device, and tells nothing of it: an error is one of the device.
+/// Waits for the end of all that is on the device, or in the stream that is apart, and tells nothing of it: an error is one of the device.
 pub(super) fn finish(device: &Device) -> Result<()> {
     refuse("a wait for the device")?;
-    device.gpu().map_or(Ok(()), |gpu| gpu.wait_for_all())
+    match own_default(device.owner_of_streams()) {
+        Some(own) => device.finish(own),
+        None => device.gpu().map_or(Ok(()), |gpu| gpu.wait_for_all()),
+    }
 }
 
 /// A panic as an error. What it leaves half done is the workload's: its outputs, which are spoilt before they count.

@@ -8,6 +8,7 @@ use exactile_core::ir::{DType, Grid};
 use exactile_core::target::{Determinism, Schedule, ScheduleField};
 use exactile_core::verify::BlockFunc;
 
+use super::copies::Copies;
 use super::judge::waited;
 use super::space::{Sketch, at, combinations, schedule_of, with_schedule};
 use super::{Search, TuneKey, Tuned, Tuner, Workload};
@@ -24,7 +25,7 @@ use crate::memory::HostMemory;
 use crate::panics::guarded;
 use crate::part::{Part, PartMut};
 use crate::placement::{LaunchGrid, Stated};
-use crate::stream::DEFAULT;
+use crate::stream::sealed::Queue;
 
 /// How long [`Tune::tune`] searches.
 const BUDGET: Duration = Duration::from_secs(20);
@@ -119,6 +120,9 @@ pub trait Tune: Configure {
     /// The kernel as the tuner's file knows it for launches with these arguments, or for the nearest ones; as it is where
     /// the file knows nothing of it. Nothing runs.
     ///
+    /// By a tuner that searches [in the background](Tuner::in_background), this also begins a search on copies of the arguments,
+    /// where nobody has tuned the kernel for such launches and no other search is under way.
+    ///
     /// # Errors
     /// Those of a launch; and that the file cannot be read.
     fn tuned<'a, const COUNT: usize>(
@@ -132,15 +136,10 @@ pub trait Tune: Configure {
         Self::Parameters: Parameters<COUNT>,
     {
         let runs = Runs::new(&self, device, grid.stated()?, BoundArguments::of(arguments))?;
-        let known = tuner.known(device, &runs.key()?)?;
-        let known = known.and_then(|known| {
-            let mut space = runs.space.iter();
-            space.find(|config| {
-                format!("{config:?}") == known.config && runs.refuses(config).is_none()
-            })
-        });
-        Ok(match known {
-            Some(&config) => at(&self, config),
+        let key = runs.key()?;
+        let found = tuner.find(device, &key, &runs.space, || runs.behind())?;
+        Ok(match found.filter(|config| runs.placed(config).is_ok()) {
+            Some(config) => at(&self, config),
             None => self,
         })
     }
@@ -198,6 +197,16 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
         })
     }
 
+    /// What does the same on copies of the arguments, and leaves them to nobody.
+    fn behind(&self) -> Result<impl FnOnce(&Tuner) -> Result<()> + Send + use<K>> {
+        let mut copies = Copies::of(self.device, &self.bound)?;
+        let (kernel, device, grid) = (self.kernel.clone(), self.device.clone(), self.grid);
+        Ok(move |tuner: &Tuner| {
+            let mut runs = Runs::new(&kernel, &device, grid, copies.bound())?;
+            runs.search(tuner).map(drop)
+        })
+    }
+
     fn search(&mut self, tuner: &Tuner) -> Result<Tuned<K::Config>> {
         let device = self.device;
         let problem = self.key()?.problem(device);
@@ -249,6 +258,20 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
         let kernel = kernel.configured().kernel();
         kernel.placed(Stated(self.grid), &self.bound)?;
         kernel.trace_with(&self.bound.choices)
+    }
+
+    /// Whether the kernel can be launched so, and the machine takes the schedule.
+    fn placed(&self, config: &K::Config) -> Result<()> {
+        let kernel = at(self.kernel, *config);
+        let kernel = kernel.configured().kernel();
+        kernel.placed(Stated(self.grid), &self.bound)?;
+        if self.device.runs_lanes() {
+            let schedule = schedule_of(self.kernel, *config);
+            schedule
+                .check(&self.device.target().gpu)
+                .map_err(Error::Invalid)?;
+        }
+        Ok(())
     }
 
     /// Keeps what the kernel writes.
@@ -324,7 +347,7 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
             choices: self.bound.choices.clone(),
         };
         let cpu = Device::cpu();
-        let (place, grid) = ((&cpu, DEFAULT), Stated(self.grid));
+        let (place, grid) = (cpu.place(), Stated(self.grid));
         let failure = kernel.start(place, grid, &mut bound, Told::Runner)?;
         drop(bound);
         failure.map_or(Ok(()), |failure| failure.tell())?;
@@ -392,7 +415,7 @@ impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
             choices: self.bound.choices.clone(),
         };
         let ready = kernel.configured().kernel();
-        let (place, grid) = ((self.device, DEFAULT), Stated(self.grid));
+        let (place, grid) = (self.device.place(), Stated(self.grid));
         ready.start(place, grid, &mut bound, Told::Stream)?;
         self.last = Some(kernel);
         Ok(())
@@ -422,23 +445,15 @@ impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
         if self.is_deadly(config) {
             return Some("the process that traced it ended, twice".to_string());
         }
-        let kernel = at(self.kernel, *config);
-        let placed = kernel
-            .configured()
-            .kernel()
-            .placed(Stated(self.grid), &self.bound);
-        if let Err(error) = placed {
+        if let Err(error) = self.placed(config) {
             return Some(error.to_string());
         }
-        let gpu = self.device.target().gpu;
-        let schedule = schedule_of(self.kernel, *config);
         if !self.device.runs_lanes() {
             return None;
         }
-        if let Err(error) = schedule.check(&gpu) {
-            return Some(error);
-        }
-        let sketch = Sketch::of(&self.traced(&kernel).ok()?);
+        let gpu = self.device.target().gpu;
+        let schedule = schedule_of(self.kernel, *config);
+        let sketch = Sketch::of(&self.traced(&at(self.kernel, *config)).ok()?);
         let threads = 32 * schedule.warps.unwrap_or(sketch.warps);
         let (own, room) = (
             sketch.bytes / threads as usize,

@@ -10,6 +10,7 @@ use exactile_core::target::Determinism;
 use super::{Search, Workload, judge};
 use crate::ahead::{Job, compile_all};
 use crate::array::Array;
+use crate::ending;
 use crate::error::Result;
 use crate::winners::{Provenance, Trial};
 
@@ -204,12 +205,13 @@ pub(super) fn compile<C: fmt::Debug>(
             }
             let _trial = search.trial(config)?;
             let one = std::slice::from_ref(&sets[index]);
-            compile_all(device, one, None, &mut |_, outcome| take(index, outcome));
+            compile_all(device, one, None, 1, &mut |_, outcome| take(index, outcome));
         }
     } else {
         let _trial = winners.begin(search.problem, Trial::ALL)?;
-        compile_all(device, &sets, limit, &mut take);
+        compile_all(device, &sets, limit, search.tuner.threads, &mut take);
     }
+    ending::check()?;
     Ok(verdicts)
 }
 
@@ -261,6 +263,7 @@ pub(super) fn judge_all<C: fmt::Debug>(
     let mut any = false;
     let mut lost: Option<String> = None;
     for (config, verdict) in candidates.iter().zip(verdicts) {
+        ending::check()?;
         // Where nothing was right in time, what was not compiled has its turn too.
         let waits = matches!(verdict, Verdict::Skipped(_)) && !any;
         if *verdict != READY && !waits {

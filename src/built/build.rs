@@ -10,7 +10,7 @@ use exactile_store::Shipped;
 
 use super::manifest::Manifest;
 use super::{Built, MANIFEST, Record, own_sources, refuse_cpu};
-use crate::ahead::{Job, compile_all};
+use crate::ahead::{Job, compile_all, threads};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::{files, made};
@@ -120,7 +120,7 @@ impl Build {
         }
         let sets: Vec<Vec<Job>> = jobs.into_iter().map(|job| vec![job]).collect();
         let mut outcome = Ok(());
-        compile_all(&self.device, &sets, None, &mut |_, ended| {
+        compile_all(&self.device, &sets, None, threads(), &mut |_, ended| {
             if let (Ok(()), Err(message)) = (&outcome, ended) {
                 outcome = Err(Error::Invalid(message));
             }

@@ -1,4 +1,4 @@
-//! What memory of a GPU holds: made, copied and filled in the default stream.
+//! What memory of a GPU holds: made in the default stream, copied and filled in that of the thread.
 
 use std::sync::Arc;
 
@@ -35,20 +35,20 @@ impl GpuMemory {
         })
     }
 
-    /// Has the default stream wait for what used this memory before.
-    fn order(&self, access: Access) -> Result<()> {
-        self.gpu
-            .queues()
-            .wait_for(DEFAULT, &self.shared.uses, access)
+    /// Has the default stream of this thread wait for what used this memory before; that stream.
+    fn order(&self, access: Access) -> Result<Arc<Stream>> {
+        let (number, mut queues) = (self.gpu.default_stream(), self.gpu.queues());
+        queues.wait_for(number, &self.shared.uses, access)?;
+        Ok(Arc::clone(&queues.line(number).stream))
     }
 
     /// Copies the bytes that begin at `start`, after the work before it. Tells an error of what wrote the memory.
     pub(super) fn copy_to(&self, start: usize, bytes: &mut [u8]) -> Result<()> {
-        self.order(Access::Read)?;
+        let stream = self.order(Access::Read)?;
         let label = ("copy to the host", bytes.len());
         self.spanned(label, || {
             // It ends before anybody can write the memory.
-            let copied = self.buffer.copy_to_host(start, bytes, &self.gpu.stream);
+            let copied = self.buffer.copy_to_host(start, bytes, &stream);
             copied.map_err(failed)
         })?;
         self.gpu.see_all_ends()?;
@@ -57,9 +57,9 @@ impl GpuMemory {
 
     /// Overwrites the bytes that begin at `start`, after the work before it.
     pub(super) fn copy_from(&self, start: usize, bytes: &[u8]) -> Result<()> {
-        self.order(Access::ReadWrite)?;
+        let stream = self.order(Access::ReadWrite)?;
         self.spanned(("copy from the host", bytes.len()), || {
-            let copied = self.buffer.copy_from_host(start, bytes, &self.gpu.stream);
+            let copied = self.buffer.copy_from_host(start, bytes, &stream);
             copied.map_err(failed)
         })
     }
@@ -71,10 +71,11 @@ impl GpuMemory {
         copy: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         // Others go on meanwhile.
-        let start = self.gpu.queues().begin_span(DEFAULT)?;
+        let number = self.gpu.default_stream();
+        let start = self.gpu.queues().begin_span(number)?;
         copy()?;
         let label = || Label::of_memory(name, SpanKind::Copy, bytes);
-        self.gpu.queues().end_span(DEFAULT, start, label)
+        self.gpu.queues().end_span(number, start, label)
     }
 
     /// Sets `len` bytes from `start` on to copies of a number of 1, 2 or 4 bytes, without waiting. Whoever calls it has
@@ -85,7 +86,8 @@ impl GpuMemory {
         }
         let memories = std::iter::once((&self.shared.uses, Access::ReadWrite));
         let label = || Label::of_memory("fill", SpanKind::Fill, len);
-        self.gpu.queues().put(DEFAULT, memories, label, |line| {
+        let home = self.gpu.default_stream();
+        self.gpu.queues().put(home, memories, label, |line| {
             let filled = self.buffer.fill(start, len, number, &line.stream);
             filled.map_err(failed)
         })
@@ -105,7 +107,8 @@ impl GpuMemory {
         let source = (&other.buffer, from);
         let memories = memories.into_iter();
         let label = || Label::of_memory("copy on the device", SpanKind::Copy, len);
-        self.gpu.queues().put(DEFAULT, memories, label, |line| {
+        let home = self.gpu.default_stream();
+        self.gpu.queues().put(home, memories, label, |line| {
             let copied = self.buffer.copy_from(start, source, len, &line.stream);
             copied.map_err(failed)
         })?;

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "launches of the backend are unsafe")]
 
 mod adopted;
+mod apart;
 mod point;
 
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ pub(crate) use point::Point;
 use super::graphs::{MOST_REPLAYS, Replayed};
 use super::watch::Watched;
 use super::{Gpu, GpuCode, Placed, Words, failed};
+use crate::apart::APART;
 use crate::error::{Error, Result};
 use crate::failure::Failure;
 use crate::launch::Checked;
@@ -453,17 +455,17 @@ impl Gpu {
         self.failures.tell(|stream| stream == owner)
     }
 
-    /// Waits for all work, and tells an error of it.
+    /// Waits for all work, and tells an error of it; not for that of streams that are apart.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.wait_for_all()?;
-        self.failures.tell(|_| true)
+        self.failures.tell(|owner| owner < APART)
     }
 
-    /// Waits for all work.
+    /// Waits for all work but that of streams that are apart.
     pub(crate) fn wait_for_all(&self) -> Result<()> {
         let streams: Vec<Arc<Stream>> = {
             let queues = self.queues();
-            let lines = queues.list.iter();
+            let lines = queues.list.iter().filter(|line| line.owner < APART);
             lines.map(|line| Arc::clone(&line.stream)).collect()
         };
         for stream in streams {

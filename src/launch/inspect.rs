@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::inspection::Inspection;
 use crate::kernel::Kernel;
-use crate::placement::LaunchGrid;
+use crate::placement::{LaunchGrid, Stated};
 use crate::stream::Queue;
 
 impl<P> Kernel<P> {
@@ -34,7 +34,20 @@ impl<P> Kernel<P> {
     {
         let (device, _) = queue.place();
         let bound = BoundArguments::of(arguments);
-        let (grid, passed) = self.fitting(device, grid, &bound)?;
+        let stated = Stated(grid.stated()?);
+        match self.smaller_for(device, &stated, &bound)? {
+            Some(smaller) => smaller.inspect_bound(device, stated, &bound),
+            None => self.inspect_bound(device, stated, &bound),
+        }
+    }
+
+    fn inspect_bound(
+        &self,
+        device: &Device,
+        grid: Stated,
+        bound: &BoundArguments<'_>,
+    ) -> Result<Inspection> {
+        let (grid, passed) = self.fitting(device, grid, bound)?;
         let (launch, choices) = (Launch::new(grid, &passed), &bound.choices);
         let made;
         let (request, place) = match &self.ready {

@@ -199,3 +199,31 @@ fn launches_have_rows_beside_those_of_the_peers() {
     let notes = bench(".")["notes"].to_string();
     assert!(notes.contains("nothing_of_the_kind"), "{notes}");
 }
+
+#[test]
+fn levels_have_a_price_each() {
+    let folder = folder("levels");
+    let output = Command::new(env!("CARGO_BIN_EXE_exactile"))
+        .current_dir(&folder)
+        .args(["bench", "levels", "--quick", "--device", "cpu"])
+        .args(["--rounds", "1", "--out", "levels.json", "--commit", "c"])
+        .output()
+        .expect("the command starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let text = std::fs::read_to_string(folder.join("levels.json")).expect("it is written");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 10, "{report}");
+    for row in rows {
+        let levels = row["levels"].as_array().expect("levels");
+        let names: Vec<&str> = levels
+            .iter()
+            .filter_map(|it| it["level"].as_str())
+            .collect();
+        let all = exactile::Determinism::ALL.map(|level| level.name());
+        assert_eq!(names, all, "{row}");
+        let is_time = |it: &Value| it["ms"].as_f64().is_some_and(|ms| ms > 0.0);
+        assert!(levels.iter().all(is_time), "{row}");
+    }
+}

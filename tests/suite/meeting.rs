@@ -1,7 +1,7 @@
 //! Rows that a stride of the launch lets meet: of elements stored to one place the highest index wins,
 //! whatever was launched or compiled before.
 
-use exactile::internals::{compile_all, costs, record};
+use exactile::internals::{compile_all, costs, record, threads};
 use exactile::prelude::*;
 use exactile::{Result, Schedule, assert_bits_equal};
 
@@ -118,7 +118,7 @@ fn launches_compiled_ahead_are_told_apart() {
             |row| record(&device, || subject.launch(&device, &mut y, [row, 1])).expect("records");
         let sets = [record(16), record(64), record(0)];
         let mut ended = 0;
-        compile_all(&device, &sets, None, &mut |index, outcome| {
+        compile_all(&device, &sets, None, threads(), &mut |index, outcome| {
             assert_eq!(outcome, Ok(()), "set {index} of {subject:?}");
             ended += 1;
         });

@@ -18,13 +18,20 @@ const MAX_FILE_LINES: usize = 500;
 const MAX_FUNCTION_LINES: usize = 60;
 
 /// Lines of the facade, files of tests, the tuner and the command line apart.
-const MAX_FACADE_LINES: usize = 15_400;
+const MAX_FACADE_LINES: usize = 15_700;
 
 /// Lines of the tuner and the command line.
-const MAX_TUNER_LINES: usize = 2_500;
+const MAX_TUNER_LINES: usize = 3_100;
 
 /// Where these are.
-const TUNER: &[&str] = &["autotune", "command", "found.rs", "winners"];
+const TUNER: &[&str] = &[
+    "apart.rs",
+    "autotune",
+    "command",
+    "ending.rs",
+    "found.rs",
+    "winners",
+];
 
 /// The packages that are for users: each public item says what it is.
 const PUBLIC: &[&str] = &[

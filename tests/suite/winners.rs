@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 
 use exactile::autotune::{TuneKey, Tuner, Workload};
 use exactile::{Array, Determinism, Device, Result};
+
+use crate::logged;
 
 struct Nothing;
 
@@ -111,30 +112,9 @@ fn processes_lose_no_winner() {
     assert_eq!(left_over(&folder), [""; 0]);
 }
 
-/// Lines of the log at level `warn`.
-static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-struct Lines;
-
-impl log::Log for Lines {
-    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn log(&self, record: &log::Record<'_>) {
-        LINES
-            .lock()
-            .expect("no test panics here")
-            .push(record.args().to_string());
-    }
-
-    fn flush(&self) {}
-}
-
 #[test]
 fn a_damaged_file_is_set_aside_with_a_line_in_the_log() {
-    log::set_logger(&Lines).expect("the only logger of this binary");
-    log::set_max_level(log::LevelFilter::Warn);
+    logged::begin();
     let folder = folder("winners_damaged");
     let file = folder.join("winners.json");
     let damaged = b"{\"kernel\": {\"config\": \xff";
@@ -144,10 +124,8 @@ fn a_damaged_file_is_set_aside_with_a_line_in_the_log() {
     assert_eq!(winners(&file), 2);
     let aside = std::fs::read(folder.join("winners.json.damaged")).expect("set aside");
     assert_eq!(aside, damaged);
-    let lines = LINES.lock().expect("no test panics here");
-    let found = lines.iter().filter(|line| line.contains("winners_damaged"));
-    assert_eq!(found.count(), 1, "{lines:?}");
-    drop(lines);
+    let lines = logged::lines("winners_damaged");
+    assert_eq!(lines.len(), 1, "{lines:?}");
     // What is set aside later leaves the first one.
     std::fs::write(&file, b"[]").expect("the folder is writable");
     tune(&file, "third".to_string());

@@ -61,4 +61,19 @@ fn takes_a_method<const RUN: usize>(x: PtrMut<f32>) {
     store(x + arange(0, RUN), 1.0);
 }
 
+#[kernel(BLOCK = ..=128, grid = 1)]
+fn smaller_than_what<const BLOCK: usize>(x: PtrMut<f32>) {
+    store(x + arange(0, BLOCK), 1.0);
+}
+
+#[kernel(BLOCK = ..=128)]
+fn smaller_for_what<#[meta(16..=128)] const BLOCK: usize>(x: PtrMut<f32>) {
+    store(x + arange(0, BLOCK), 1.0);
+}
+
+#[kernel(warps = ..=8)]
+fn of_the_schedule(x: PtrMut<f32>) {
+    store(x, 1.0);
+}
+
 fn main() {}

@@ -8,6 +8,8 @@
     reason = "LLVM calls back what it is given, with C strings"
 )]
 
+mod end;
+
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::resume_unwind;
@@ -16,7 +18,9 @@ use std::sync::Once;
 use std::sync::mpsc;
 use std::thread;
 
+use exactile_core::target::Target;
 use inkwell::context::Context;
+use inkwell::memory_buffer::MemoryBuffer;
 use llvm_sys::LLVMDiagnosticSeverity;
 use llvm_sys::core::{
     LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription,
@@ -27,6 +31,8 @@ use llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use llvm_sys::support::LLVMParseCommandLineOptions;
 
 use crate::error::{Error, Result};
+use crate::target;
+use end::Work;
 
 /// Bytes of address space for the stack of LLVM, which recurses over what it compiles.
 const STACK: usize = 64 << 20;
@@ -45,6 +51,7 @@ thread_local! {
 pub(crate) fn contained<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
+    let _work = Work::begin()?;
     static INSTALLED: Once = Once::new();
     // SAFETY: the handler is a function, which does not unwind.
     INSTALLED.call_once(|| unsafe { LLVMInstallFatalErrorHandler(Some(end)) });
@@ -75,6 +82,22 @@ pub(crate) fn contained<T: Send + 'static>(
             Ok(()) => Err(Error::Llvm("it ended without a word".to_string())),
         },
     }
+}
+
+/// Has LLVM make all that it makes when it first needs it. The end of the process waits for LLVM from then on, and from the end of
+/// the first compilation at the latest.
+pub fn prepare() -> Result<()> {
+    const EMPTY: &str = "define ptx_kernel void @empty(ptr addrspace(1) %x) {\n  ret void\n}\n";
+    contained(|| {
+        let machine = target::machine(&Target::SM_90A)?;
+        let context = Context::create();
+        note_errors(&context);
+        let text = MemoryBuffer::create_from_memory_range_copy(EMPTY.as_bytes(), "empty");
+        let module = context.create_module_from_ir(text)?;
+        target::configure(&module, &machine);
+        target::optimize(&module, &machine)?;
+        target::write_ptx(&module, &machine).map(drop)
+    })
 }
 
 /// Sets options of LLVM that are its own and hold for the process, as its tools take them. One that it does not know
@@ -135,12 +158,10 @@ extern "C" fn note(info: LLVMDiagnosticInfoRef, _: *mut c_void) {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
-
-    use exactile_core::target::Target;
-    use inkwell::memory_buffer::MemoryBuffer;
+    use std::process::Command;
+    use std::time::Duration;
 
     use super::*;
-    use crate::target;
 
     /// PTX of a module of LLVM.
     fn emitted(text: &'static str) -> Result<String> {
@@ -181,6 +202,38 @@ mod tests {
         let message = emitted(HAS_NO_REGISTER).expect_err("there is no such register");
         assert!(message.to_string().contains("constraint"), "{message}");
         assert!(emitted(WHOLE).is_ok());
+    }
+
+    #[test]
+    #[expect(clippy::exit, reason = "the end of a process is what is tested")]
+    fn the_process_ends_when_llvm_has_ended() {
+        const CHILD: &str = "EXACTILE_TEST_END";
+        const NAME: &str = "contained::tests::the_process_ends_when_llvm_has_ended";
+        if std::env::var_os(CHILD).is_some() {
+            prepare().expect("LLVM is there");
+            let (begun, begins) = mpsc::channel();
+            thread::spawn(move || {
+                contained(move || {
+                    begun.send(()).expect("it waits");
+                    thread::sleep(Duration::from_millis(300));
+                    eprintln!("it has ended");
+                    Ok(())
+                })
+            });
+            begins.recv().expect("it begins");
+            std::process::exit(0);
+        }
+        let program = std::env::current_exe().expect("the test's binary has a path");
+        let child = Command::new(program)
+            .args(["--exact", NAME, "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .expect("the test's binary starts");
+        let text = String::from_utf8_lossy(&child.stderr);
+        assert!(
+            child.status.success() && text.contains("it has ended"),
+            "{child:?}"
+        );
     }
 
     #[test]

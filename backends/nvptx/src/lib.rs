@@ -41,6 +41,8 @@ pub use assemble::{Assembled, Assembler, assembler, machine_code};
 pub use buffer::DeviceBuffer;
 #[cfg(feature = "llvm")]
 pub use codegen::{EmitOptions, emit, emit_with};
+#[cfg(feature = "llvm")]
+pub use contained::prepare;
 pub use driver::{Context, Driver, LEAST_DRIVER};
 pub use entry::LaidOut;
 pub use error::{Error, Result};

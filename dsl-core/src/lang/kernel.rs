@@ -95,6 +95,12 @@ impl<Parameters> KernelSource<Parameters> {
         self.header.name
     }
 
+    /// Where the function is.
+    pub fn loc(&self) -> Loc {
+        let [line, column] = self.header.place;
+        Loc::new(self.header.file, line, column)
+    }
+
     /// What tells this kernel from every other in one process.
     pub fn identity(&self) -> &KernelIdentity {
         &self.identity
@@ -154,13 +160,9 @@ impl<Parameters> KernelSource<Parameters> {
             .map(String::as_str)
             .or_else(|| payload.downcast_ref::<&str>().copied())
             .unwrap_or("a value that is no text");
-        let KernelHeader {
-            name,
-            place: [line, column],
-            ..
-        } = self.header;
+        let name = self.name();
         let diagnostic = Diagnostic::new(
-            Loc::new(self.header.file, line, column),
+            self.loc(),
             format!("the body of kernel `{name}` panicked while it was traced: {text}"),
         );
         match earlier.is_empty() {

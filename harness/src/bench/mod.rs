@@ -11,6 +11,7 @@ pub mod compile;
 mod contest;
 mod copy;
 pub mod launch;
+pub mod levels;
 mod peers;
 mod report;
 mod tune;

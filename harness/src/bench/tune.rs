@@ -105,9 +105,15 @@ pub(super) fn compile(
     };
     // The second launch may use other code: that of launches proved in bounds.
     let mut run = |candidate: &Setting| launch(candidate, 2);
-    compile_all(device, &sets, Some(time), &mut |index, outcome| {
-        trial.take(index, outcome, &mut run);
-    });
+    compile_all(
+        device,
+        &sets,
+        Some(time),
+        threads(),
+        &mut |index, outcome| {
+            trial.take(index, outcome, &mut run);
+        },
+    );
     let seconds = begin.elapsed().as_secs_f64();
     trial.take_others(&mut run);
     let after = internals::costs(device);
