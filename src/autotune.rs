@@ -212,9 +212,10 @@ impl Tuner {
 
     /// A tuner that keeps winners in `file`, which threads and processes may share: each adds its own
     /// winners under the lock `file.lock`, and measures nothing meanwhile. A file that holds something
-    /// else is renamed to `file.damaged`. Needs the feature `tuner-file`.
+    /// else is renamed to `file.damaged`, with a number where that is there; what is no regular file is an error. Needs the
+    /// feature `tuner-file`.
     ///
-    /// While a candidate runs for the first time, a file beside this one names it. Where the process ends meanwhile, the
+    /// While a candidate is traced or runs for the first time, a file beside this one names it. Where the process ends meanwhile, the
     /// next one notes that; what two processes did not survive is [`Verdict::Failed`] from then on and is not run.
     #[cfg(feature = "tuner-file")]
     pub fn with_file(file: impl Into<std::path::PathBuf>) -> Self {

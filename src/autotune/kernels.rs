@@ -218,10 +218,16 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
         };
         self.sort(&search)?;
         let first = self.first(&search)?;
+        let golden_begin = Instant::now();
         let golden = {
             let _trial = search.trial(&self.plain(&first.configured().definition.config))?;
             self.keep(&first)?;
             self.golden(&first)?
+        };
+        // The golden run is no part of the budget.
+        let search = Search {
+            begin: search.begin + golden_begin.elapsed(),
+            ..search
         };
         let level = first.configured().kernel().determinism;
         let space = self.space.clone();
