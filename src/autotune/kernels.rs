@@ -203,7 +203,7 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
         let (kernel, device, grid) = (self.kernel.clone(), self.device.clone(), self.grid);
         Ok(move |tuner: &Tuner| {
             let mut runs = Runs::new(&kernel, &device, grid, copies.bound())?;
-            runs.search(tuner).map(drop)
+            runs.search(tuner)?.kept()
         })
     }
 

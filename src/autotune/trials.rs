@@ -11,7 +11,7 @@ use super::{Search, Workload, judge};
 use crate::ahead::{Job, compile_all};
 use crate::array::Array;
 use crate::ending;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::winners::{Provenance, Trial};
 
 /// How long a launch takes, in seconds.
@@ -62,6 +62,20 @@ pub struct Tuned<C> {
     pub provenance: Provenance,
     /// Why the winner is not on file, where it could not be written there.
     pub unsaved: Option<String>,
+}
+
+impl<C> Tuned<C> {
+    /// That the winner is on file, for who sees nothing else of a search.
+    pub(super) fn kept(self) -> Result<()> {
+        match self.unsaved {
+            None => Ok(()),
+            Some(reason) => Err(Error::Invalid(not_on_file(&reason))),
+        }
+    }
+}
+
+fn not_on_file(reason: &str) -> String {
+    format!("the winner is not on file: {reason}")
 }
 
 /// So many candidates of a kind have a line.
@@ -119,7 +133,7 @@ impl<C: fmt::Debug> fmt::Display for Tuned<C> {
         }
         f.write_str(&others(&self.trials, 1))?;
         if let Some(reason) = &self.unsaved {
-            writeln!(f, "the winner is not on file: {reason}")?;
+            writeln!(f, "{}", not_on_file(reason))?;
         }
         writeln!(f, "{}", self.provenance)
     }
