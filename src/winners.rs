@@ -221,12 +221,12 @@ impl WinnersFile {
             return Vec::new();
         };
         let stem = format!("{}.", stem.to_string_lossy());
-        let mut left = Vec::new();
+        let mut left: Vec<(String, Running)> = Vec::new();
         for entry in folder.flatten() {
-            let text = entry.file_name().to_string_lossy().into_owned();
-            if !(text.starts_with(&stem) && text.ends_with(".trial")) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Some(name) = name.strip_prefix(&stem).filter(|it| it.ends_with(".trial")) else {
                 continue;
-            }
+            };
             let Ok(file) = File::open(entry.path()) else {
                 continue;
             };
@@ -239,10 +239,18 @@ impl WinnersFile {
             if let Ok(running) = serde_json::from_slice(&text)
                 && fs::remove_file(entry.path()).is_ok()
             {
-                left.push(running);
+                let process = name.split('-').next().unwrap_or("");
+                left.push((process.to_string(), running));
             }
         }
-        left
+        // What ran has ended its process, and not what was compiled meanwhile.
+        let ran: BTreeSet<String> = left
+            .iter()
+            .filter(|(_, it)| it.config != Trial::ALL)
+            .map(|(process, _)| process.clone())
+            .collect();
+        left.retain(|(process, it)| it.config != Trial::ALL || !ran.contains(process));
+        left.into_iter().map(|(_, running)| running).collect()
     }
 
     fn place(&self) -> Option<Place> {
