@@ -1,12 +1,10 @@
 //! Compiling ahead: launches that only say what they would compile, and threads that compile it.
 
-use std::collections::HashMap;
-use std::num::NonZero;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+mod crew;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
-use std::time::{Duration, Instant};
 
 use exactile_core::facts::{Facts, Known};
 use exactile_core::ir::Grid;
@@ -19,15 +17,14 @@ use crate::cache::{Cache, Identity, LaunchKey};
 use crate::code::Runs;
 use crate::compile::{ORDINARY, Prepared, StageTime, compile_times};
 use crate::device::Device;
-use crate::ending;
 use crate::error::Result;
 use crate::inspection::{Asked, Inspection};
 use crate::proofs::Reach;
 use crate::slot::Slot;
 use crate::warm::Warm;
 
-/// Stack of a thread that compiles: that of a main thread, since passes recurse into nested regions.
-pub(crate) const STACK: usize = 8 << 20;
+pub(crate) use crew::{Outcome, STACK};
+pub use crew::{compile_all, threads};
 
 /// What a launch asks of the compiler.
 #[derive(Clone)]
@@ -221,6 +218,16 @@ pub(crate) enum Needed {
     Safe,
 }
 
+impl Needed {
+    fn bounds(self) -> &'static [Bounds] {
+        match self {
+            Self::Checked => &[Bounds::Checked],
+            Self::Unchecked => &[Bounds::Unchecked],
+            Self::Safe => &[Bounds::Checked, Bounds::Unchecked],
+        }
+    }
+}
+
 /// A recorded launch: what to compile for it, on any thread.
 pub struct Job {
     request: Request,
@@ -250,20 +257,27 @@ impl Job {
 
     /// Makes all its codes, and hands each to `take`.
     fn each_code(&self, device: &Device, take: &mut dyn FnMut(&Runs) -> Result<()>) -> Result<()> {
+        let bounds = self.needed.bounds().iter();
+        bounds
+            .copied()
+            .try_for_each(|bounds| self.make(device, bounds, take))
+    }
+
+    /// Makes one of its codes and hands it to `take`, unless launches never come to run it.
+    fn make(
+        &self,
+        device: &Device,
+        bounds: Bounds,
+        take: &mut dyn FnMut(&Runs) -> Result<()>,
+    ) -> Result<()> {
         let place = self.request.place(device, None);
         let prepared = place.prepared(&self.trace)?;
         let proves = device.trusts_proofs() && prepared.moved_by.is_some();
-        let launch = Launch::new(self.grid, &self.arguments);
-        let bounds: &[Bounds] = match self.needed {
-            Needed::Checked => &[Bounds::Checked],
-            Needed::Unchecked => &[Bounds::Unchecked],
-            Needed::Safe if proves => &[Bounds::Checked, Bounds::Unchecked],
-            Needed::Safe => &[Bounds::Checked],
-        };
-        for &bounds in bounds {
-            take(&prepared.code(device, bounds, &launch)?.runs)?;
+        if (self.needed, bounds) == (Needed::Safe, Bounds::Unchecked) && !proves {
+            return Ok(());
         }
-        Ok(())
+        let launch = Launch::new(self.grid, &self.arguments);
+        take(&prepared.code(device, bounds, &launch)?.runs)
     }
 
     /// The code of the launch, on a machine.
@@ -352,114 +366,6 @@ impl Drop for Ending<'_> {
             active.remove(last);
             self.0.count.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-}
-
-/// Why a job failed; the same for all sets that have it.
-type Outcome = std::result::Result<(), String>;
-
-/// Compiles sets of jobs on so many threads, those in front first.
-///
-/// `ended` gets the index of each set, on the calling thread, as soon as all its jobs have ended or
-/// one has failed. Jobs that several sets have are compiled once. Once `limit` is over and a set is
-/// ready, no job begins any more, and sets that are not complete then never end.
-pub fn compile_all(
-    device: &Device,
-    sets: &[Vec<Job>],
-    limit: Option<Duration>,
-    threads: usize,
-    ended: &mut dyn FnMut(usize, Outcome),
-) {
-    let crew = Crew {
-        device,
-        sets,
-        limit,
-        begin: Instant::now(),
-        next: AtomicUsize::new(0),
-        ready: AtomicBool::new(false),
-        outcomes: Mutex::default(),
-    };
-    let (sender, receiver) = channel();
-    thread::scope(|scope| {
-        let mut started = 0;
-        for _ in 0..threads.min(sets.len()) {
-            let sender = sender.clone();
-            let worker = thread::Builder::new().stack_size(STACK);
-            let spawned = worker.spawn_scoped(scope, || {
-                let sender = sender;
-                crew.work(&sender);
-            });
-            started += usize::from(spawned.is_ok());
-        }
-        if started == 0 {
-            crew.work(&sender);
-        }
-        drop(sender);
-        for (set, outcome) in receiver {
-            ended(set, outcome);
-        }
-    });
-}
-
-/// Threads that compile side by side.
-pub fn threads() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
-}
-
-/// What jobs have in common that come to the same code.
-type Work<'a> = (&'a LaunchKey, Needed, &'a Reach);
-
-/// What the threads of [`compile_all`] share.
-struct Crew<'a> {
-    device: &'a Device,
-    sets: &'a [Vec<Job>],
-    limit: Option<Duration>,
-    begin: Instant,
-    next: AtomicUsize,
-    ready: AtomicBool,
-    outcomes: Mutex<HashMap<Work<'a>, Arc<OnceLock<Outcome>>>>,
-}
-
-impl<'a> Crew<'a> {
-    fn work(&self, ended: &Sender<(usize, Outcome)>) {
-        loop {
-            let index = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(set) = self.sets.get(index) else {
-                return;
-            };
-            let Some(outcome) = self.compile(set) else {
-                return;
-            };
-            self.ready.fetch_or(outcome.is_ok(), Ordering::Relaxed);
-            if ended.send((index, outcome)).is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Nothing when the time is over before the end.
-    fn compile(&self, set: &'a [Job]) -> Option<Outcome> {
-        for job in set {
-            let over = self.limit.is_some_and(|limit| self.begin.elapsed() > limit);
-            if over && self.ready.load(Ordering::Relaxed) || ending::is_near() {
-                return None;
-            }
-            let outcome = self.outcome(job);
-            let outcome = outcome.get_or_init(|| {
-                let compiled = job.compile(self.device);
-                compiled.map_err(|error| error.to_string())
-            });
-            if outcome.is_err() {
-                return Some(outcome.clone());
-            }
-        }
-        Some(Ok(()))
-    }
-
-    fn outcome(&self, job: &'a Job) -> Arc<OnceLock<Outcome>> {
-        let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = (&job.request.key, job.needed, &job.reach);
-        Arc::clone(outcomes.entry(work).or_default())
     }
 }
 

@@ -23,7 +23,6 @@ use exactile_core::target::Determinism;
 use crate::ahead;
 use crate::array::Array;
 use crate::buffer::Buffer;
-use crate::compare::Comparable;
 use crate::device::Device;
 use crate::ending;
 use crate::error::Result;
@@ -35,8 +34,8 @@ use clock::Clock;
 pub use clock::measure;
 pub use kernels::{Tune, TunedKernel};
 use race::{fastest, race};
+use trials::Judged;
 pub use trials::{Times, Tuned, Verdict};
-use trials::{compile, judge_all};
 
 /// What a winner holds for. Another key means another search.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -72,6 +71,11 @@ pub trait Workload<C> {
     fn launch(&mut self, config: &C) -> Result<()>;
     /// What the last launch wrote.
     fn outputs(&self) -> Result<Vec<Array>>;
+    /// The same, in memory of what it gave before, where that is as long: new memory takes longer than a copy.
+    fn outputs_again(&self, earlier: Vec<Array>) -> Result<Vec<Array>> {
+        drop(earlier);
+        self.outputs()
+    }
     /// Spoils the outputs, so that a candidate cannot pass by leaving the results of another.
     fn spoil(&mut self) -> Result<()>;
     /// Why a candidate is not worth compiling, if that is so.
@@ -94,6 +98,10 @@ impl<C, W: Workload<C> + ?Sized> Workload<C> for Box<W> {
         (**self).outputs()
     }
 
+    fn outputs_again(&self, earlier: Vec<Array>) -> Result<Vec<Array>> {
+        (**self).outputs_again(earlier)
+    }
+
     fn spoil(&mut self) -> Result<()> {
         (**self).spoil()
     }
@@ -109,15 +117,19 @@ impl<C, W: Workload<C> + ?Sized> Workload<C> for Box<W> {
 
 /// What a kernel writes: a buffer, or a tuple of buffers.
 pub trait Outputs {
-    /// Copies on the host.
-    fn read(&self) -> Result<Vec<Array>>;
+    /// Copies on the host, in the memory of `earlier` ones where these are as long.
+    fn read(&self, earlier: &mut dyn Iterator<Item = Array>) -> Result<Vec<Array>>;
     /// Overwrites them all; see [`Buffer::spoil`].
     fn spoil(&mut self) -> Result<()>;
 }
 
 impl<T: Number> Outputs for Buffer<T> {
-    fn read(&self) -> Result<Vec<Array>> {
-        Ok(vec![self.to_array()?])
+    fn read(&self, earlier: &mut dyn Iterator<Item = Array>) -> Result<Vec<Array>> {
+        let earlier = earlier.next();
+        let fitting = earlier.filter(|it| it.dtype() == T::DTYPE && it.shape() == [self.len()]);
+        let mut array = fitting.map_or_else(|| Array::zeros(T::DTYPE, [self.len()]), Ok)?;
+        self.part().read_to(array.bytes_mut())?;
+        Ok(vec![array])
     }
 
     fn spoil(&mut self) -> Result<()> {
@@ -128,8 +140,10 @@ impl<T: Number> Outputs for Buffer<T> {
 macro_rules! output_tuples {
     ($(($($O:ident $index:tt),*);)*) => { $(
         impl<$($O: Outputs),*> Outputs for ($($O,)*) {
-            fn read(&self) -> Result<Vec<Array>> {
-                Ok([$(self.$index.read()?),*].concat())
+            fn read(&self, earlier: &mut dyn Iterator<Item = Array>) -> Result<Vec<Array>> {
+                let mut read = Vec::new();
+                $(read.append(&mut self.$index.read(earlier)?);)*
+                Ok(read)
             }
 
             fn spoil(&mut self) -> Result<()> {
@@ -166,7 +180,11 @@ where
     }
 
     fn outputs(&self) -> Result<Vec<Array>> {
-        self.output.read()
+        self.output.read(&mut std::iter::empty())
+    }
+
+    fn outputs_again(&self, earlier: Vec<Array>) -> Result<Vec<Array>> {
+        self.output.read(&mut earlier.into_iter())
     }
 
     fn spoil(&mut self) -> Result<()> {
@@ -263,8 +281,8 @@ impl Tuner {
 
     /// The fastest of `candidates` whose results agree with `golden`.
     ///
-    /// All candidates are compiled first, on all cores; those that the device has no room for are rejected. The others are
-    /// compared with `golden` one after another. Those that are right race: in each round the slower half leaves, and
+    /// All candidates are compiled first, on all cores; those that the device has no room for are rejected. Each of the others is
+    /// compared with `golden` as soon as it is compiled. Those that are right race: in each round the slower half leaves, and
     /// the others are measured twice as long. On a GPU the time that counts is that of a launch whose data lie in no
     /// cache.
     /// The winner on file is taken when it is among the candidates and its results still agree; that of the nearest
@@ -379,7 +397,13 @@ impl Search<'_> {
             return Ok(false);
         }
         let _trial = self.trial(config)?;
-        let checked = judge::check(self.device, level, config, golden, workload);
+        let checked = judge::check(
+            self.device,
+            level,
+            config,
+            (golden, &mut Vec::new()),
+            workload,
+        );
         Ok(checked.is_ok_and(|wrong| wrong.is_none()))
     }
 
@@ -396,8 +420,7 @@ impl Search<'_> {
         golden: &[Array],
         workload: &mut impl Workload<C>,
     ) -> Result<Vec<(C, Verdict)>> {
-        let mut verdicts = compile(self, candidates, workload)?;
-        judge_all(self, level, candidates, &mut verdicts, golden, workload)?;
+        let mut verdicts = Judged::new(self, level, golden, workload).all(candidates)?;
         let mut clock = Clock::new(self.device);
         let is_over = || self.is_over(1.0);
         race(&mut verdicts, &is_over, |index, least| {

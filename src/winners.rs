@@ -232,15 +232,15 @@ impl WinnersFile {
             return Vec::new();
         };
         let stem = format!("{}.", stem.to_string_lossy());
-        let mut left = Vec::new();
+        let mut left: Vec<(String, Running)> = Vec::new();
         for entry in folder.flatten() {
-            let text = entry.file_name().to_string_lossy().into_owned();
-            if files::is_partial(&text) && is_old(&entry) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if files::is_partial(&name) && is_old(&entry) {
                 let _ = fs::remove_file(entry.path());
             }
-            if !(text.starts_with(&stem) && text.ends_with(".trial")) {
+            let Some(name) = name.strip_prefix(&stem).filter(|it| it.ends_with(".trial")) else {
                 continue;
-            }
+            };
             let Ok(file) = File::open(entry.path()) else {
                 continue;
             };
@@ -252,10 +252,18 @@ impl WinnersFile {
             // A file that has just been made is empty, and not locked yet.
             let running = serde_json::from_slice(&text).ok();
             if (running.is_some() || is_old(&entry)) && fs::remove_file(entry.path()).is_ok() {
-                left.extend(running);
+                let process = name.split('-').next().unwrap_or("").to_string();
+                left.extend(running.map(|running| (process, running)));
             }
         }
-        left
+        // What ran has ended its process, and not what was compiled meanwhile.
+        let ran: BTreeSet<String> = left
+            .iter()
+            .filter(|(_, it)| it.config != Trial::ALL)
+            .map(|(process, _)| process.clone())
+            .collect();
+        left.retain(|(process, it)| it.config != Trial::ALL || !ran.contains(process));
+        left.into_iter().map(|(_, running)| running).collect()
     }
 
     fn place(&self) -> Option<Place> {

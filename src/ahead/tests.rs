@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use std::time::Duration;
+
+use super::crew::{Outcome, units};
 use super::*;
 use crate::assert_bits_equal;
 use crate::prelude::*;
@@ -125,6 +128,17 @@ fn jobs_of_several_sets_are_compiled_once() {
         }
         assert_eq!(setup.codes(), codes, "{device}");
     }
+}
+
+/// Else a thread for each of them would wait for the first one.
+#[test]
+fn what_is_like_no_other_is_compiled_first() {
+    let mut setup = Setup::new(Device::lanes());
+    let settings = [(8, 2, 1), (8, 2, 1), (8, 2, 1), (16, 2, 1), (8, 2, 2)];
+    let sets = settings.map(|settings| setup.record(settings));
+    let turns: Vec<_> = units(&sets).iter().map(|unit| unit.set).collect();
+    // Each is a checked code and an unchecked one.
+    assert_eq!(turns, [0, 0, 3, 3, 4, 4, 1, 1, 2, 2]);
 }
 
 #[test]

@@ -299,7 +299,7 @@ impl Tuner {
             Ok(move |tuner: &Tuner| {
                 let (golden, mut workload) = workload(&device)?;
                 let tuned = tuner.tune(&device, &key, level, &candidates, &golden, &mut workload);
-                tuned.map(drop)
+                tuned?.kept()
             })
         })
     }

@@ -203,7 +203,7 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
         let (kernel, device, grid) = (self.kernel.clone(), self.device.clone(), self.grid);
         Ok(move |tuner: &Tuner| {
             let mut runs = Runs::new(&kernel, &device, grid, copies.bound())?;
-            runs.search(tuner).map(drop)
+            runs.search(tuner)?.kept()
         })
     }
 
@@ -428,13 +428,26 @@ impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
     }
 
     fn outputs(&self) -> Result<Vec<Array>> {
+        self.outputs_again(Vec::new())
+    }
+
+    fn outputs_again(&self, earlier: Vec<Array>) -> Result<Vec<Array>> {
+        let mut earlier = earlier.into_iter();
         let written = self.written.iter();
-        written
-            .map(|(place, dtype, _)| match &self.bound.list[*place] {
-                Bound::ReadWrite(part) => array(*dtype, &part.shared().read()?),
-                Bound::Read(_) | Bound::Scalar(_) => array(*dtype, &[]),
-            })
-            .collect()
+        let read = written.filter_map(|(place, dtype, _)| match &self.bound.list[*place] {
+            Bound::ReadWrite(part) => {
+                let part = part.shared();
+                let shape = [part.len() / dtype.bytes() as usize];
+                let fitting = earlier.next().filter(|it| it.shape() == shape);
+                let room = fitting.map_or_else(|| Array::zeros(*dtype, shape), Ok);
+                Some(room.and_then(|mut room| {
+                    part.read_to(room.bytes_mut())?;
+                    Ok(room)
+                }))
+            }
+            Bound::Read(_) | Bound::Scalar(_) => None,
+        });
+        read.collect()
     }
 
     /// Restores what they held at first, which a kernel may read.

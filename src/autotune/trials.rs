@@ -1,17 +1,17 @@
 //! The candidates of a search and how they fared.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
 use exactile_core::target::Determinism;
 
 use super::{Search, Workload, judge};
-use crate::ahead::{Job, compile_all};
+use crate::ahead::{Job, Outcome, compile_all};
 use crate::array::Array;
 use crate::ending;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::winners::{Provenance, Trial};
 
 /// How long a launch takes, in seconds.
@@ -62,6 +62,20 @@ pub struct Tuned<C> {
     pub provenance: Provenance,
     /// Why the winner is not on file, where it could not be written there.
     pub unsaved: Option<String>,
+}
+
+impl<C> Tuned<C> {
+    /// That the winner is on file, for who sees nothing else of a search.
+    pub(super) fn kept(self) -> Result<()> {
+        match self.unsaved {
+            None => Ok(()),
+            Some(reason) => Err(Error::Invalid(not_on_file(&reason))),
+        }
+    }
+}
+
+fn not_on_file(reason: &str) -> String {
+    format!("the winner is not on file: {reason}")
 }
 
 /// So many candidates of a kind have a line.
@@ -119,7 +133,7 @@ impl<C: fmt::Debug> fmt::Display for Tuned<C> {
         }
         f.write_str(&others(&self.trials, 1))?;
         if let Some(reason) = &self.unsaved {
-            writeln!(f, "the winner is not on file: {reason}")?;
+            writeln!(f, "{}", not_on_file(reason))?;
         }
         writeln!(f, "{}", self.provenance)
     }
@@ -157,150 +171,232 @@ const READY: Verdict = Verdict::Measured(Times {
     rounds: 0,
 });
 
-/// Compiles all candidates on all cores, before anything is measured; those that do not compile, or that the device
-/// has no room for, are rejected.
-pub(super) fn compile<C: fmt::Debug>(
-    search: &Search<'_>,
-    candidates: &[C],
-    workload: &mut impl Workload<C>,
-) -> Result<Vec<Verdict>> {
-    let (device, winners) = (search.device, &search.tuner.winners);
-    let crashed = winners.crashed(search.problem)?;
-    let mut verdicts: Vec<Verdict> = candidates.iter().map(|_| search.no_time()).collect();
-    if !crashed.is_empty() {
-        for (config, verdict) in candidates.iter().zip(&mut verdicts) {
-            if crashed.contains(&format!("{config:?}")) {
-                let reason = "the process that ran it ended, twice, or its device was lost";
-                *verdict = Verdict::Failed(reason.to_string());
-            }
-        }
-    }
-    let sets = list_all(search, candidates, &mut verdicts, workload)?;
-    // Those behind them are not known yet.
-    let candidates = &candidates[..sets.len()];
-    let limit = search.tuner.budget.map(|budget| {
-        let spent = search.begin.elapsed();
-        (budget / 2).saturating_sub(spent)
-    });
-    let mut take = |index: usize, outcome: Result<(), String>| {
-        if let Verdict::Failed(_) | Verdict::Rejected(_) = verdicts[index] {
-            return;
-        }
-        let config = &candidates[index];
-        search.tuner.say(|| format!("compiled {config:?}"));
-        let short = |job: &Job| job.shortage(device).unwrap_or_default();
-        verdicts[index] = match outcome {
-            Ok(()) => match sets[index].iter().find_map(short) {
-                Some(reason) => Verdict::Rejected(reason),
-                None => READY,
-            },
-            Err(reason) => Verdict::Rejected(reason),
-        };
-    };
-    // Where a process ended while it compiled, nobody knows which candidate it was.
-    if crashed.contains(Trial::ALL) {
-        for (index, config) in candidates.iter().enumerate() {
-            if index > 0 && search.is_over(0.5) {
-                break;
-            }
-            let _trial = search.trial(config)?;
-            let one = std::slice::from_ref(&sets[index]);
-            compile_all(device, one, None, 1, &mut |_, outcome| take(index, outcome));
-        }
-    } else {
-        let _trial = winners.begin(search.problem, Trial::ALL)?;
-        compile_all(device, &sets, limit, search.tuner.threads, &mut take);
-    }
-    ending::check()?;
-    Ok(verdicts)
+/// What became of the candidates that were judged.
+pub(super) struct Judged<'a, W> {
+    search: &'a Search<'a>,
+    level: Determinism,
+    golden: &'a [Array],
+    workload: &'a mut W,
+    /// What the one before has written.
+    outputs: Vec<Array>,
+    /// Whether one was right.
+    any: bool,
+    /// The one since which the device does not answer.
+    lost: Option<String>,
 }
 
-/// What each candidate would compile, as far as a quarter of the budget goes; those that are refused are rejected.
-fn list_all<C: fmt::Debug>(
-    search: &Search<'_>,
-    candidates: &[C],
-    verdicts: &mut [Verdict],
-    workload: &mut impl Workload<C>,
-) -> Result<Vec<Vec<Job>>> {
-    let mut sets: Vec<Vec<Job>> = Vec::new();
-    for (config, verdict) in candidates.iter().zip(verdicts) {
-        if !sets.is_empty() && search.is_over(0.25) {
-            break;
+impl<'a, W> Judged<'a, W> {
+    pub(super) fn new(
+        search: &'a Search<'a>,
+        level: Determinism,
+        golden: &'a [Array],
+        workload: &'a mut W,
+    ) -> Self {
+        Self {
+            search,
+            level,
+            golden,
+            workload,
+            outputs: Vec::new(),
+            any: false,
+            lost: None,
         }
-        let mut jobs = Vec::new();
-        if let Verdict::Skipped(_) = verdict {
-            let _trial = search.trial(config)?;
-            match refusal(config, workload) {
-                Some(reason) => *verdict = Verdict::Rejected(reason),
-                // Where a launch cannot be recorded, the real one says why.
-                None => {
-                    let record = || search.device.record(|| workload.launch(config));
-                    jobs = judge::guarded(record).unwrap_or_default();
+    }
+
+    /// Compiles all candidates on all cores, and runs each that is ready and compares its results while others are compiled;
+    /// those that do not compile, or that the device has no room for, are rejected.
+    pub(super) fn all<C: fmt::Debug>(mut self, candidates: &[C]) -> Result<Vec<Verdict>>
+    where
+        W: Workload<C>,
+    {
+        let (search, winners) = (self.search, &self.search.tuner.winners);
+        let crashed = winners.crashed(search.problem)?;
+        let mut verdicts: Vec<Verdict> = candidates.iter().map(|_| search.no_time()).collect();
+        pass_over(candidates, &mut verdicts, &crashed);
+        let sets = self.list(candidates, &mut verdicts)?;
+        let mut told = Ok(());
+        let mut take = |this: &mut Self, index: usize, outcome: Outcome| {
+            if told.is_ok() && matches!(verdicts[index], Verdict::Skipped(_)) {
+                let compiled = (&candidates[index], sets[index].as_slice(), outcome);
+                let judged = this.compiled(compiled);
+                told = judged.map(|verdict| verdicts[index] = verdict);
+            }
+        };
+        // Where a process ended while it compiled, nobody knows which candidate it was.
+        if crashed.contains(Trial::ALL) {
+            for (index, (config, jobs)) in candidates.iter().zip(&sets).enumerate() {
+                if index > 0 && search.is_over(0.5) {
+                    break;
+                }
+                let ended = self.compile_alone(config, jobs)?;
+                if let Some(outcome) = ended {
+                    take(&mut self, index, outcome);
                 }
             }
+        } else {
+            let spent = search.begin.elapsed();
+            let limit = search.tuner.budget;
+            let limit = limit.map(|budget| (budget / 2).saturating_sub(spent));
+            let threads = search.tuner.threads;
+            let _trial = winners.begin(search.problem, Trial::ALL)?;
+            compile_all(
+                search.device,
+                &sets,
+                limit,
+                threads,
+                &mut |index, outcome| {
+                    take(&mut self, index, outcome);
+                },
+            );
         }
-        sets.push(jobs);
-    }
-    Ok(sets)
-}
-
-/// Why a candidate is not worth compiling, if that is so.
-fn refusal<C>(config: &C, workload: &impl Workload<C>) -> Option<String> {
-    let refused = judge::guarded(|| Ok(workload.refuses(config)));
-    refused.unwrap_or_else(|error| Some(error.to_string()))
-}
-
-/// Runs each candidate that is ready and compares its results.
-pub(super) fn judge_all<C: fmt::Debug>(
-    search: &Search<'_>,
-    level: Determinism,
-    candidates: &[C],
-    verdicts: &mut [Verdict],
-    golden: &[Array],
-    workload: &mut impl Workload<C>,
-) -> Result<()> {
-    let (device, tuner) = (search.device, search.tuner);
-    let mut any = false;
-    let mut lost: Option<String> = None;
-    for (config, verdict) in candidates.iter().zip(verdicts) {
+        told?;
         ending::check()?;
         // Where nothing was right in time, what was not compiled has its turn too.
-        let waits = matches!(verdict, Verdict::Skipped(_)) && !any;
-        if *verdict != READY && !waits {
-            continue;
+        for (config, verdict) in candidates.iter().zip(&mut verdicts) {
+            if matches!(verdict, Verdict::Skipped(_)) && !self.any {
+                let _trial = search.trial(config)?;
+                *verdict = match self.refusal(config) {
+                    Some(reason) => Verdict::Rejected(reason),
+                    None => self.judge(config)?,
+                };
+            }
         }
-        if let Some(by) = &lost {
+        Ok(verdicts)
+    }
+
+    fn compile_alone<C: fmt::Debug>(&self, config: &C, jobs: &Vec<Job>) -> Result<Option<Outcome>> {
+        let _trial = self.search.trial(config)?;
+        let mut ended = None;
+        compile_all(
+            self.search.device,
+            std::slice::from_ref(jobs),
+            None,
+            1,
+            &mut |_, outcome| {
+                ended = Some(outcome);
+            },
+        );
+        Ok(ended)
+    }
+
+    /// What each candidate would compile, as far as a quarter of the budget goes; those that are refused are rejected.
+    fn list<C: fmt::Debug>(
+        &mut self,
+        candidates: &[C],
+        verdicts: &mut [Verdict],
+    ) -> Result<Vec<Vec<Job>>>
+    where
+        W: Workload<C>,
+    {
+        let mut sets: Vec<Vec<Job>> = Vec::new();
+        for (config, verdict) in candidates.iter().zip(verdicts) {
+            if !sets.is_empty() && self.search.is_over(0.25) {
+                break;
+            }
+            let mut jobs = Vec::new();
+            if let Verdict::Skipped(_) = verdict {
+                let _trial = self.search.trial(config)?;
+                match self.refusal(config) {
+                    Some(reason) => *verdict = Verdict::Rejected(reason),
+                    None => jobs = self.jobs(config),
+                }
+            }
+            sets.push(jobs);
+        }
+        Ok(sets)
+    }
+
+    /// Why a candidate is not worth compiling, if that is so.
+    fn refusal<C>(&self, config: &C) -> Option<String>
+    where
+        W: Workload<C>,
+    {
+        let refused = judge::guarded(|| Ok(self.workload.refuses(config)));
+        refused.unwrap_or_else(|error| Some(error.to_string()))
+    }
+
+    /// What a candidate would compile.
+    fn jobs<C>(&mut self, config: &C) -> Vec<Job>
+    where
+        W: Workload<C>,
+    {
+        let (device, workload) = (self.search.device, &mut *self.workload);
+        let recorded = judge::guarded(|| device.record(|| workload.launch(config)));
+        // Where a launch cannot be recorded, the real one says why.
+        recorded.unwrap_or_default()
+    }
+
+    /// What becomes of a candidate that was compiled.
+    fn compiled<C: fmt::Debug>(
+        &mut self,
+        (config, jobs, outcome): (&C, &[Job], Outcome),
+    ) -> Result<Verdict>
+    where
+        W: Workload<C>,
+    {
+        let search = self.search;
+        search.tuner.say(|| format!("compiled {config:?}"));
+        let short = |job: &Job| job.shortage(search.device).unwrap_or_default();
+        let reason = match (&self.lost, outcome) {
+            (None, Err(reason)) => Some(reason),
+            (None, Ok(())) => jobs.iter().find_map(short),
+            // Nothing can be loaded there.
+            (Some(_), _) => None,
+        };
+        reason.map_or_else(|| self.judge(config), |it| Ok(Verdict::Rejected(it)))
+    }
+
+    /// Runs a candidate and compares its results.
+    fn judge<C: fmt::Debug>(&mut self, config: &C) -> Result<Verdict>
+    where
+        W: Workload<C>,
+    {
+        let (device, tuner) = (self.search.device, self.search.tuner);
+        ending::check()?;
+        if let Some(by) = &self.lost {
             let reason = format!("the device does not answer since {by} ran");
-            *verdict = Verdict::Skipped(reason);
-            continue;
+            return Ok(Verdict::Skipped(reason));
         }
-        if any && search.is_over(0.75) {
-            *verdict = search.no_time();
-            continue;
+        if self.any && self.search.is_over(0.75) {
+            return Ok(self.search.no_time());
         }
         tuner.say(|| format!("comparing {config:?}"));
-        let _trial = search.trial(config)?;
-        if waits && let Some(reason) = refusal(config, workload) {
-            *verdict = Verdict::Rejected(reason);
-            continue;
-        }
-        *verdict = match judge::check(device, level, config, golden, workload) {
+        let name = format!("{config:?}");
+        let _trial = tuner.winners.begin(self.search.problem, &name)?;
+        let results = (self.golden, &mut self.outputs);
+        let verdict = match judge::check(device, self.level, config, results, self.workload) {
             Ok(Some(report)) => Verdict::Wrong(report),
             Ok(None) => READY,
             Err(error) => Verdict::Failed(error.to_string()),
         };
-        any |= *verdict == READY;
+        self.any |= verdict == READY;
         if let Verdict::Failed(_) = verdict
             && judge::finish(device).is_err()
         {
-            let config = format!("{config:?}");
-            if let Err(error) = tuner.winners.note_crash(search.problem, &config) {
-                log::warn!("nobody will know that {config} took its device with it: {error}");
+            if let Err(error) = tuner.winners.note_crash(self.search.problem, &name) {
+                log::warn!("nobody will know that {name} took its device with it: {error}");
             }
-            lost = Some(config);
+            self.lost = Some(name);
+        }
+        Ok(verdict)
+    }
+}
+
+/// Candidates that processes did not survive have had their turn.
+fn pass_over<C: fmt::Debug>(
+    candidates: &[C],
+    verdicts: &mut [Verdict],
+    crashed: &BTreeSet<String>,
+) {
+    if crashed.is_empty() {
+        return;
+    }
+    for (config, verdict) in candidates.iter().zip(verdicts) {
+        if crashed.contains(&format!("{config:?}")) {
+            let reason = "the process that ran it ended, twice, or its device was lost";
+            *verdict = Verdict::Failed(reason.to_string());
         }
     }
-    Ok(())
 }
 
 /// Time of a search in words.

@@ -1,6 +1,7 @@
 //! The tuner: only right candidates win, and winners are remembered.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use exactile::autotune::{TuneKey, Tuner, Verdict, Workload, with_output};
@@ -187,6 +188,44 @@ fn a_kernel_is_tuned_over_its_tile_sizes() {
         kernel.run(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
     });
     assert!(chain < 4, "a chain of tile sums depends on the tile size");
+}
+
+/// Nothing waits for all that is compiled, nor for new memory.
+#[test]
+fn candidates_are_compared_while_others_are_compiled() -> Result<()> {
+    let device = Device::lanes();
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&lines);
+    let tuner = Tuner::forgetful().on_progress(move |line| {
+        let word = line.split(' ').next().unwrap_or("").to_string();
+        told.lock().expect("nobody panics").push(word);
+    });
+    let x = Buffer::from_slice(&device, &[1.0f32; 64])?;
+    let out = Buffer::<f32>::zeros(&device, 1)?;
+    let launching = device.clone();
+    let mut workload = with_output(out, move |out: &mut Buffer<f32>, &block: &usize| {
+        let kernel = tree_sum().block(block);
+        kernel.launch(&launching, 1, (x.view([1, 64])?, out))
+    });
+    let golden = [Array::from_slice([1], &[64.0f32])?];
+    let blocks = [4, 8, 16];
+    tuner.tune(
+        &device,
+        &key(),
+        Determinism::Exact,
+        &blocks,
+        &golden,
+        &mut workload,
+    )?;
+    let lines = lines.lock().expect("nobody panics");
+    let judging = ["compiled", "comparing"].repeat(blocks.len());
+    assert_eq!(lines[..judging.len()], judging);
+    let first = Workload::<usize>::outputs(&workload)?;
+    let place = first[0].bytes().as_ptr();
+    let again = Workload::<usize>::outputs_again(&workload, first)?;
+    assert_eq!(again[0].bytes().as_ptr(), place);
+    assert_eq!(again[0].to_vec::<f32>()?, [64.0]);
+    Ok(())
 }
 
 #[test]

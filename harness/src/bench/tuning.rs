@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use exactile::autotune::{TuneKey, Tuner, Verdict, Workload, with_output};
@@ -55,6 +56,8 @@ pub struct TuningRow {
     pub measured: usize,
     /// Seconds of the search, all compilations and comparisons with the golden run included.
     pub seconds: f64,
+    /// Those of them until all configurations were compiled and compared.
+    pub judging_seconds: f64,
     /// Seconds of the golden run on the CPU.
     pub golden_seconds: f64,
     /// What the search found.
@@ -99,13 +102,15 @@ impl TuningRow {
     /// The row as lines for people.
     pub fn lines(&self) -> String {
         let mut text = format!(
-            "{} {:?}: {} of {} configurations measured in {:.2} s, golden run {:.2} s\n  found {} {:.4} ms, best {} {:.4} \
+            "{} {:?}: {} of {} configurations measured in {:.2} s, of which {:.2} s compiling and comparing, golden run \
+             {:.2} s\n  found {} {:.4} ms, best {} {:.4} \
              ms: {:.3} of the best\n",
             self.kernel,
             self.shape,
             self.measured,
             self.configurations,
             self.seconds,
+            self.judging_seconds,
             self.golden_seconds,
             self.chosen,
             self.chosen_ms,
@@ -301,8 +306,13 @@ fn row<C: Clone + PartialEq + std::fmt::Debug, W: Workload<C>>(
         extents: shape.clone(),
         variant: "f32".to_string(),
     };
-    let begin = Instant::now();
-    let tuner = Tuner::forgetful();
+    let (begin, judged) = (Instant::now(), Arc::new(OnceLock::new()));
+    let judging = Arc::clone(&judged);
+    let tuner = Tuner::forgetful().on_progress(move |line| {
+        if line.starts_with("measuring") {
+            judging.get_or_init(|| begin.elapsed());
+        }
+    });
     let tuned = tuner.tune(device, &key, level, space, &golden, &mut workload)?;
     let seconds = begin.elapsed().as_secs_f64();
     say(&format!("{kernel}: measuring all at length"));
@@ -325,6 +335,7 @@ fn row<C: Clone + PartialEq + std::fmt::Debug, W: Workload<C>>(
         configurations: space.len(),
         measured: all.len(),
         seconds,
+        judging_seconds: judged.get().map_or(seconds, Duration::as_secs_f64),
         golden_seconds,
         chosen: format!("{:?}", tuned.config),
         chosen_ms: chosen.0 * 1e3,

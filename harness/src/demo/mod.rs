@@ -46,6 +46,10 @@ impl<C, W: Workload<C>> Workload<C> for InPhases<W> {
         self.0.outputs()
     }
 
+    fn outputs_again(&self, earlier: Vec<Array>) -> Result<Vec<Array>> {
+        self.0.outputs_again(earlier)
+    }
+
     fn spoil(&mut self) -> Result<()> {
         self.0.spoil()
     }
