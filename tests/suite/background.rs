@@ -212,7 +212,8 @@ fn incremented<#[meta(32..=256)] const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f3
 
 #[test]
 fn a_kernel_takes_the_winner_of_a_search_on_copies_of_its_arguments() -> Result<()> {
-    for device in [Device::cpu(), Device::lanes()] {
+    let gpu = Device::cuda(0).ok();
+    for device in [Device::cpu(), Device::lanes()].into_iter().chain(gpu) {
         let n = 500;
         let mut x = Buffer::from_slice(&device, &[1.0f32; 500])?;
         let mut out = Buffer::from_slice(&device, &[3.0f32; 500])?;

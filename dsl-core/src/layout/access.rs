@@ -5,7 +5,8 @@ use std::iter;
 use super::linear::{Holder, LinearLayout};
 use super::slots::in_vectors;
 use crate::ir::index_map::dim_offset;
-use crate::ir::{Func, MemoryAccess};
+use crate::ir::operand::group_sum;
+use crate::ir::{Func, MemoryAccess, Op};
 use crate::passes::indices::{Along, Indices};
 use crate::target::{LANE_BITS, Target};
 
@@ -268,7 +269,8 @@ pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
 }
 
 /// Log2 of the number of warps that suits a function: about sixteen elements per lane of its largest
-/// tile, up to 64 before there are more than four warps, and not more where further warps can prevent it.
+/// tile, up to 64 before there are more than four warps, and not more where further warps can prevent it. Of sums of products
+/// by groups of warps a lane holds twice as many: the instructions of more groups would be narrower.
 #[must_use]
 pub fn warp_bits_for(func: &Func) -> u32 {
     let largest = func
@@ -278,7 +280,31 @@ pub fn warp_bits_for(func: &Func) -> u32 {
         .map(|value| func.ty(value).shape.elements().trailing_zeros())
         .max()
         .unwrap_or(0);
+    let most = 6 + u32::from(adds_products_alone(func));
     let wanted = largest.saturating_sub(LANE_BITS + 4).min(2);
-    let needed = largest.saturating_sub(LANE_BITS + 6).min(5);
+    let needed = largest.saturating_sub(LANE_BITS + most).min(5);
     wanted.max(needed)
+}
+
+/// Whether there are products, all of them by groups of warps to sums that their loop carries, and one in a loop at most.
+fn adds_products_alone(func: &Func) -> bool {
+    let mut found = false;
+    for region in func.all_regions() {
+        let region = func.region(region);
+        let dots = region.insts.iter().filter_map(|&inst| {
+            let Op::Dot(dot) = func.op(inst) else {
+                return None;
+            };
+            Some(dot)
+        });
+        for (place, dot) in dots.enumerate() {
+            let operand = func.ty(dot.a).dtype();
+            let adds = operand.and_then(|operand| group_sum(dot.precision, operand));
+            if place > 0 || adds.is_none() || !region.parameters.contains(&dot.accumulator) {
+                return false;
+            }
+            found = true;
+        }
+    }
+    found
 }

@@ -1,6 +1,6 @@
 //! `stop_outside`, `stop_index` and `stop_assertion`: the comparison in line, the report of an error at the end.
 
-use exactile_core::ir::{Op, Value, op};
+use exactile_core::ir::{Func, Inst, Op, Value, op};
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicTypeEnum;
@@ -20,6 +20,21 @@ pub(super) struct End<'c> {
     wrong: PhiValue<'c>,
     /// Site, element, offset and length.
     access: Vec<PhiValue<'c>>,
+}
+
+/// Those of the first instructions that are emitted as one: each `stop_outside` of a later access than the one before. The
+/// record keeps the error of the first access, so what lanes find may compete.
+pub(super) fn stops_together<'f>(func: &'f Func, insts: &[Inst]) -> Vec<&'f op::StopOutside> {
+    let mut found: Vec<&op::StopOutside> = Vec::new();
+    for &inst in insts {
+        match func.op(inst) {
+            Op::StopOutside(op) if found.last().is_none_or(|last| last.site < op.site) => {
+                found.push(op);
+            }
+            _ => break,
+        }
+    }
+    found
 }
 
 impl<'c> Emitter<'_, 'c> {
@@ -57,15 +72,36 @@ impl<'c> Emitter<'_, 'c> {
         Ok(elements)
     }
 
-    /// Emits `stop_outside`. Nothing is alive where the report is called, so that it costs the rest of
+    /// Emits `stop_outside`, of several accesses. Nothing is alive where the report is called, so that it costs the rest of
     /// the kernel no register.
-    pub(super) fn stop_outside(&mut self, op: &op::StopOutside) -> Result<()> {
-        let offset = self.index(op.offset)?;
-        let (inside, length) = self.is_inside(op.base, offset, op.count)?;
-        let element = self.index(op.element)?;
-        let wrong = self.builder.build_not(inside, "")?;
-        let access = [self.int(64, op.site), element, offset, length];
-        self.stop_where(op.mask, wrong, access)
+    pub(super) fn stop_outside(&mut self, ops: &[&op::StopOutside]) -> Result<()> {
+        let mut first: Option<(IntValue<'c>, [IntValue<'c>; 4])> = None;
+        for op in ops.iter().rev() {
+            let offset = self.index(op.offset)?;
+            let (inside, length) = self.is_inside(op.base, offset, op.count)?;
+            let mut wrong = self.builder.build_not(inside, "")?;
+            if let Some(mask) = op.mask {
+                let mask = self.values[mask][0].into_int_value();
+                wrong = self.builder.build_and(mask, wrong, "")?;
+            }
+            let mut access = [
+                self.int(64, op.site),
+                self.index(op.element)?,
+                offset,
+                length,
+            ];
+            if let Some((any, later)) = first {
+                for (own, later) in access.iter_mut().zip(later) {
+                    *own = self.choose_int(wrong, *own, later)?;
+                }
+                wrong = self.builder.build_or(wrong, any, "")?;
+            }
+            first = Some((wrong, access));
+        }
+        match first {
+            Some((wrong, access)) => self.stop_where(None, wrong, access),
+            None => Ok(()),
+        }
     }
 
     /// Emits `stop_index`.

@@ -1,6 +1,6 @@
 //! Structured control flow: `for`, `if` and `while` as blocks and phis.
 
-use exactile_core::ir::{CompareOp, Inst, Op, Region, Type, Value, op};
+use exactile_core::ir::{CompareOp, Func, Inst, Op, Region, Trait, Type, Value, op};
 use inkwell::IntPredicate;
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
@@ -111,12 +111,32 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     pub(super) fn if_else(&mut self, inst: Inst, op: &op::If) -> Result<()> {
+        self.checked_branch(None, (inst, op))
+    }
+
+    /// A branch, and where there is one, what runs before it unless its condition holds: where both conditions hold one jump leads
+    /// to the first region, from which the assembler takes fewer registers for it.
+    pub(super) fn checked_branch(
+        &mut self,
+        check: Option<&op::If>,
+        (inst, op): (Inst, &op::If),
+    ) -> Result<()> {
         let condition = self.values[op.condition][0].into_int_value();
         let (yes, no, join) = (
             self.block("if.true"),
             self.block("if.false"),
             self.block("if.end"),
         );
+        if let Some(check) = check {
+            let fine = self.values[check.condition][0].into_int_value();
+            let both = self.builder.build_and(fine, condition, "")?;
+            let (other, wrong) = (self.block("unless.both"), self.block("unless"));
+            self.builder.build_conditional_branch(both, yes, other)?;
+            self.builder.position_at_end(other);
+            self.builder.build_conditional_branch(fine, no, wrong)?;
+            self.builder.position_at_end(wrong);
+            self.region(check.on_false)?;
+        }
         self.builder.build_conditional_branch(condition, yes, no)?;
         self.builder.position_at_end(yes);
         let from_yes = self.region(op.on_true)?;
@@ -131,6 +151,27 @@ impl<'c> Emitter<'_, 'c> {
         connect(&merged, &from_no, end_of_no);
         self.finish(inst, &merged);
         Ok(())
+    }
+
+    /// A check that comes before a branch, with the place of the branch among these instructions: what is between them has no
+    /// effect.
+    pub(super) fn check_before_branch<'f>(
+        func: &'f Func,
+        insts: &[Inst],
+    ) -> Option<(&'f op::If, usize, &'f op::If)> {
+        let (first, rest) = insts.split_first()?;
+        let Op::If(check) = func.op(*first) else {
+            return None;
+        };
+        let empty = func.region(check.on_true).insts.len() == 1;
+        let between = |inst: &&Inst| func.op(**inst).is(Trait::pure);
+        let place = 1 + rest.iter().take_while(between).count();
+        match func.op(*insts.get(place)?) {
+            Op::If(branch) if empty && func.inst(*first).results.is_empty() => {
+                Some((check, place, branch))
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn while_loop(&mut self, inst: Inst, op: &op::While) -> Result<()> {

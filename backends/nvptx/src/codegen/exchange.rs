@@ -31,7 +31,7 @@ impl<'c> Emitter<'_, 'c> {
             WarpOp::WarpReduce(op) => self.warp_reduce(op)?,
             WarpOp::Mma(op) => self.mma(op)?,
             WarpOp::GroupMma(op) => return self.group_mma(inst, op),
-            WarpOp::StopOutside(op) => return self.stop_outside(op),
+            WarpOp::StopOutside(op) => return self.stop_outside(&[op]),
             WarpOp::StopIndex(op) => return self.stop_index(op),
             WarpOp::StopAssertion(op) => return self.stop_assertion(op),
             WarpOp::StartCopy(op) => return self.start_copy(op),

@@ -171,8 +171,23 @@ impl<'c> Emitter<'_, 'c> {
 
     /// The instructions of a region, without the terminator.
     fn insts(&mut self, insts: &[Inst]) -> Result<()> {
-        for &inst in insts {
-            self.inst(inst)?;
+        let mut rest = insts;
+        while let [first, ..] = rest {
+            if let Some((check, place, branch)) = Self::check_before_branch(self.func, rest) {
+                self.insts(&rest[1..place])?;
+                self.name_line(rest[place]);
+                self.checked_branch(Some(check), (rest[place], branch))?;
+                rest = &rest[place + 1..];
+                continue;
+            }
+            let stops = bounds::stops_together(self.func, rest);
+            rest = &rest[stops.len().max(1)..];
+            if stops.len() > 1 {
+                self.name_line(*first);
+                self.stop_outside(&stops)?;
+            } else {
+                self.inst(*first)?;
+            }
         }
         Ok(())
     }

@@ -284,6 +284,33 @@ fn control_flow_assembles() {
 }
 
 #[test]
+fn checks_of_accesses_in_order_meet_once() {
+    for (sites, meets) in [([0, 1, 2], 1), ([0, 2, 1], 2), ([1, 1, 0], 3)] {
+        let ptx = compile("stops", |builder| {
+            let base = aligned(builder, "x", DType::F32, Access::Read);
+            let offset = lane_offset(builder, 1);
+            for site in sites {
+                let stop = op::StopOutside {
+                    base,
+                    offset,
+                    element: offset,
+                    mask: None,
+                    count: 1,
+                    site,
+                };
+                builder.emit(Op::StopOutside(stop), &[]);
+            }
+        });
+        assert_eq!(
+            ptx.text().matches("vote.sync.any").count(),
+            meets,
+            "{sites:?}"
+        );
+        assemble(&ptx);
+    }
+}
+
+#[test]
 fn bounds_checks_assemble() {
     let ptx = compile("checked", |builder| {
         let input = aligned(builder, "x", DType::F32, Access::Read);

@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 
 use super::point::Known;
 use super::registers::{Registers, owners};
+use super::search::Due;
 use super::tile::Scope;
 use super::{Lowering, Result};
 use crate::ir::MemoryAccess;
 use crate::ir::{CompareOp, DType, Inst, Literal, Op, Shape, Trait, Type, Value, op};
-use crate::layout::{LinearLayout, ThreadMap};
+use crate::layout::LinearLayout;
 use crate::passes::indices::Span;
 use crate::passes::long_sums::LONGEST_CHAIN;
-use crate::passes::prefixes::counted;
-use crate::target::{Bounds, LANE_BITS, WARP_LANES};
+use crate::target::Bounds;
 
 /// Scalar steps below this cannot make offsets wrap.
 const STEP_LIMIT: u64 = 1 << 40;
@@ -35,51 +35,40 @@ pub(super) struct Wrong {
     pub(super) offset: Value,
 }
 
-/// An access that scalars may show to be in bounds.
-struct Shown {
-    inst: Inst,
-    tile: MemoryAccess,
-    inside: Value,
-}
-
-impl Shown {
-    /// Whether it reports whatever another access has out of bounds.
-    fn reports(&self, other: &MemoryAccess) -> bool {
-        let of = |tile: &MemoryAccess| (tile.base, tile.offsets, tile.mask);
-        of(&self.tile) == of(other)
-    }
-}
-
 impl Lowering<'_> {
     /// Before the first of some instructions, which follow each other: ends the program where it
     /// accesses an element out of bounds that is not masked off. Those after it for which scalars
-    /// decide are checked with it, up to one that has to wait, so that their own places stay free;
-    /// they are added to `checked`.
-    pub(super) fn check(&mut self, insts: &[Inst], checked: &mut BTreeSet<Inst>) -> Result<()> {
+    /// decide are checked with it, up to one that has to wait, so that their own places stay free.
+    pub(super) fn check(&mut self, insts: &[Inst]) -> Result<()> {
         let first = insts[0];
-        if !self.block.op(first).is_checked() || checked.contains(&first) {
+        let op = self.block.op(first);
+        let due = op.is_checked() || matches!(op, Op::If(_)) && self.has_checks(first);
+        if !due || self.checked.contains(&first) {
             return Ok(());
         }
-        let mut shown: Vec<Shown> = Vec::new();
-        for &inst in insts {
-            let Some(tile) = self.to_check(inst) else {
-                if self.has_checks(inst) {
-                    break;
-                }
-                continue;
-            };
-            let mask = tile.mask.filter(|_| inst != first);
-            if !self.is_ready(tile.offsets) || mask.is_some_and(|mask| !self.is_ready(mask)) {
+        let mut shown: Vec<Due> = Vec::new();
+        let mut condition = None;
+        for due in self.due(insts) {
+            let tile = &due.tile;
+            let mask = tile.mask.filter(|_| due.insts != [first]);
+            let mut scalars = due.whole.iter();
+            if !self.is_ready(tile.offsets)
+                || mask.is_some_and(|mask| !self.is_ready(mask))
+                || !scalars.all(|&whole| self.is_bound(whole))
+            {
                 break;
             }
-            let Some(inside) = self.inside(&tile)? else {
+            let Some(inside) = self.inside(&due)? else {
                 break;
             };
-            checked.insert(inst);
-            shown.push(Shown { inst, tile, inside });
+            self.checked.extend(&due.insts);
+            condition = Some(match condition {
+                Some(all) => self.builder.and(all, inside),
+                None => inside,
+            });
+            shown.push(due);
         }
-        let inside = shown.iter().map(|shown| shown.inside);
-        let Some(condition) = inside.reduce(|all, inside| self.builder.and(all, inside)) else {
+        let Some(condition) = condition else {
             return match self.to_check(first) {
                 Some(tile) => {
                     self.wait_to_end();
@@ -88,21 +77,25 @@ impl Lowering<'_> {
                 None => Ok(()),
             };
         };
-        let on_true = self.nested(|_| Ok(()))?;
-        let on_false = self.nested(|this| {
-            this.wait_to_end();
-            for (at, Shown { inst, tile, .. }) in shown.iter().enumerate() {
-                if shown[..at].iter().any(|before| before.reports(tile)) {
-                    continue;
-                }
-                if tile.mask.is_none_or(|mask| this.is_ready(mask)) {
-                    this.stop_by_elements(*inst, tile)?;
-                } else {
-                    this.stop_by_registers(*inst, tile)?;
-                }
+        self.unless(condition, |this| {
+            if shown.iter().all(|due| due.whole.is_none()) {
+                return this.search(&shown);
             }
-            Ok(())
-        })?;
+            match this.all_at_edge(&shown)? {
+                Some(condition) => this.unless(condition, |this| this.search(&shown)),
+                None => this.search(&shown),
+            }
+        })
+    }
+
+    /// Does something where a condition does not hold.
+    fn unless(
+        &mut self,
+        condition: Value,
+        fill: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let on_true = self.nested(|_| Ok(()))?;
+        let on_false = self.nested(fill)?;
         let op = Op::If(op::If {
             condition,
             on_true,
@@ -110,6 +103,21 @@ impl Lowering<'_> {
         });
         self.builder.emit(op, &[]);
         Ok(())
+    }
+
+    /// Whether scalars show all these accesses of a program at an edge to be in bounds.
+    fn all_at_edge(&mut self, shown: &[Due]) -> Result<Option<Value>> {
+        let mut all = None;
+        for due in shown {
+            let Some(inside) = self.inside_at_edge(due)? else {
+                return Ok(None);
+            };
+            all = Some(match all {
+                Some(all) => self.builder.and(all, inside),
+                None => inside,
+            });
+        }
+        Ok(all)
     }
 
     /// Waits for products before a program may end: the assembler lets none stay under way then.
@@ -122,7 +130,7 @@ impl Lowering<'_> {
     }
 
     /// The access of an instruction that is checked.
-    fn to_check(&self, inst: Inst) -> Option<MemoryAccess> {
+    pub(super) fn to_check(&self, inst: Inst) -> Option<MemoryAccess> {
         let tile = self.block.op(inst).access()?;
         let argument = self.block.parameter_index(tile.base)?;
         let tiled = self.block.parameters[argument].tiled;
@@ -131,7 +139,7 @@ impl Lowering<'_> {
     }
 
     /// Whether an instruction checks anything where it stands.
-    fn has_checks(&self, inst: Inst) -> bool {
+    pub(super) fn has_checks(&self, inst: Inst) -> bool {
         let mut found = matches!(self.block.op(inst), Op::Gather(_) | Op::Assert(_));
         for region in self.block.op(inst).regions() {
             self.block.walk(region, &mut |inner| {
@@ -142,7 +150,7 @@ impl Lowering<'_> {
     }
 
     /// Whether a value is arithmetic on positions and on scalars that are known here, and not on many.
-    fn is_ready(&self, value: Value) -> bool {
+    pub(super) fn is_ready(&self, value: Value) -> bool {
         let mut pending = vec![value];
         let mut seen = BTreeSet::new();
         while let Some(value) = pending.pop() {
@@ -170,13 +178,14 @@ impl Lowering<'_> {
 
     /// Whether scalars show a whole tile, or its elements below a bound, to be in bounds; `None` where the offsets are not
     /// linear.
-    fn inside(&mut self, tile: &MemoryAccess) -> Result<Option<Value>> {
+    fn inside(&mut self, due: &Due) -> Result<Option<Value>> {
+        let tile = &due.tile;
         let (base, offsets) = (self.scalar(tile.base), tile.offsets);
         let Some(reach) = self.reach(offsets) else {
             return Ok(None);
         };
-        if let Some(bound) = tile.mask.and_then(|mask| self.bound(mask))
-            && let Some(inside) = self.inside_below(base, offsets, &reach, bound)?
+        if due.whole.is_none()
+            && let Some(inside) = self.inside_below(tile, &reach)?
         {
             return Ok(Some(inside));
         }
@@ -215,8 +224,26 @@ impl Lowering<'_> {
         Ok(Some(self.builder.and(inside, last)))
     }
 
-    /// The scalar that the elements of a tile with one axis count up to, where a mask says that.
-    fn bound(&mut self, mask: Value) -> Option<Value> {
+    /// Whether scalars show the elements that a program at an edge accesses to be in bounds, where they do not for whole
+    /// tiles; the elements that `inside` tells for the others.
+    fn inside_at_edge(&mut self, due: &Due) -> Result<Option<Value>> {
+        let Some(whole) = due.whole else {
+            return self.inside(due);
+        };
+        let Some(reach) = self.reach(due.tile.offsets) else {
+            return Ok(None);
+        };
+        let Some(inside) = self.inside_below(&due.tile, &reach)? else {
+            return Ok(None);
+        };
+        let whole = self.scalar(whole);
+        let edge = self.builder.not(whole);
+        Ok(Some(self.builder.and(edge, inside)))
+    }
+
+    /// The scalar that the elements of a tile with one axis count up to, where a mask says that: it compares numbers that go
+    /// on by one from a number which is not negative, so that none wraps.
+    fn bound(&mut self, mask: Value) -> Result<Option<Value>> {
         let op = |value: Value| Some(self.block.op(self.definitions[value]?));
         let Some(&Op::Compare(op::Compare {
             op: CompareOp::Lt,
@@ -224,38 +251,51 @@ impl Lowering<'_> {
             rhs,
         })) = op(mask)
         else {
-            return None;
+            return Ok(None);
         };
-        let elements = counted(&self.indices, lhs)?;
-        let shape = self.block.ty(lhs).shape;
-        if shape.extents() != [elements as u32] || self.block.ty(rhs).dtype() != Some(DType::I64) {
-            return None;
+        let (fact, ty) = (self.indices.fact(lhs), self.block.ty(lhs));
+        let counts = fact.span().is_some_and(|span| {
+            let elements = span.high.checked_add(1);
+            let extents = ty.shape.extents();
+            span.low == 0
+                && span.scalars.is_empty()
+                && elements.is_some_and(|it| extents == [it as u32])
+        });
+        let positive = fact.range.is_some_and(|range| range.low >= 0);
+        if !(counts && positive && ty.dtype() == Some(DType::I64) && self.is_ready(lhs)) {
+            return Ok(None);
         }
-        let rhs = op(rhs)?;
-        if let &Op::Constant(op::Constant { value }) = rhs {
-            let bound = i64::try_from(value.integer()?).ok()?;
-            return Some(self.builder.index(bound));
-        }
-        let bound = rhs.operands().into_iter().next();
-        let bound = bound.filter(|&x| matches!(rhs, Op::Splat(_)) && self.is_bound(x))?;
-        Some(self.scalar(bound))
+        let end = match op(rhs) {
+            Some(&Op::Constant(op::Constant { value })) => {
+                let end = value.integer().and_then(|end| i64::try_from(end).ok());
+                end.map(|end| self.builder.index(end))
+            }
+            Some(&Op::Splat(op::Splat { x })) if self.is_bound(x) => Some(self.scalar(x)),
+            _ => None,
+        };
+        let Some(end) = end else {
+            return Ok(None);
+        };
+        let origin = [self.builder.index(0)];
+        let first = self.element_at(lhs, &origin, &mut Known::new())?;
+        Ok(Some(self.builder.sub(end, first)))
     }
 
     /// Whether scalars show the elements of a tile with one axis that are below a bound to be in bounds: the first of
     /// them is, and the last; one element is taken where there is none.
-    fn inside_below(
-        &mut self,
-        base: Value,
-        offsets: Value,
-        reach: &Span,
-        bound: Value,
-    ) -> Result<Option<Value>> {
+    fn inside_below(&mut self, tile: &MemoryAccess, reach: &Span) -> Result<Option<Value>> {
+        let (base, offsets) = (self.scalar(tile.base), tile.offsets);
+        let Some(mask) = tile
+            .mask
+            .filter(|_| reach.low == 0 && reach.scalars.is_empty())
+        else {
+            return Ok(None);
+        };
+        let Some(bound) = self.bound(mask)? else {
+            return Ok(None);
+        };
         let last = i64::from(self.block.ty(offsets).shape.extents()[0]) - 1;
-        let steps = reach
-            .high
-            .checked_div(last)
-            .filter(|_| reach.scalars.is_empty());
-        let Some(step) = steps.filter(|_| reach.low == 0) else {
+        let Some(step) = reach.high.checked_div(last) else {
             return Ok(None);
         };
         let origin = [self.builder.index(0)];
@@ -286,76 +326,8 @@ impl Lowering<'_> {
         span.scalars.iter().all(fits).then_some(span)
     }
 
-    /// Each lane looks at some elements of the tile, one after the other, computing their offsets and
-    /// masks anew.
-    fn stop_by_elements(&mut self, inst: Inst, tile: &MemoryAccess) -> Result<()> {
-        let base = self.scalar(tile.base);
-        let elements = self.block.ty(tile.offsets).shape.elements() as i32;
-        let threads = (WARP_LANES << self.warp_bits) as i32;
-        let own = ThreadMap {
-            lane: (0..LANE_BITS).map(|bit| 1 << bit).collect(),
-            warp: (LANE_BITS..LANE_BITS + self.warp_bits)
-                .map(|bit| 1 << bit)
-                .collect(),
-        };
-        let first = self.thread_value(&own);
-        let none = self.builder.index(0);
-        let carried = [Type::scalar(DType::I32), Type::INDEX];
-        let before = self.builder.new_region(&carried);
-        let outer = self.builder.enter(before);
-        self.scopes.push(Scope::default());
-        let element = self.builder.parameters(before)[0];
-        let (offset, outside) = self.element_is_outside(base, tile, element)?;
-        let end = self.builder.int32(elements);
-        let more = self.builder.lt(element, end);
-        let fine = self.builder.not(outside);
-        let on = self.builder.and(more, fine);
-        let values = vec![on, element, offset];
-        self.builder.emit(Op::Yield(op::Yield { values }), &[]);
-        self.scopes.pop();
-        self.builder.enter(outer);
-        let body = self.builder.region_with(&carried, |builder, values| {
-            let threads = builder.int32(threads);
-            vec![builder.add(values[0], threads), values[1]]
-        });
-        let init = vec![first, none];
-        let inst_of_loop = self
-            .builder
-            .emit(Op::While(op::While { init, before, body }), &[]);
-        let [element, offset] = [0, 1].map(|at| self.builder.results(inst_of_loop)[at]);
-        let end = self.builder.int32(elements);
-        let wrong = self.builder.lt(element, end);
-        self.stop(inst, tile, (element, offset, 1), wrong);
-        Ok(())
-    }
-
-    /// The offset of an element, and whether it is out of bounds and not masked off.
-    fn element_is_outside(
-        &mut self,
-        base: Value,
-        tile: &MemoryAccess,
-        element: Value,
-    ) -> Result<(Value, Value)> {
-        let shape = self.block.ty(tile.offsets).shape;
-        let element = self.builder.cast(element, DType::I64);
-        let coordinates = self.split_index(&shape, element);
-        let mut known = Known::new();
-        let offset = self.element_at(tile.offsets, &coordinates, &mut known)?;
-        let inside = self.builder.value(Op::InBounds(op::InBounds {
-            base,
-            offset,
-            count: 1,
-        }));
-        let mut outside = self.builder.not(inside);
-        if let Some(mask) = tile.mask {
-            let mask = self.element_at(mask, &coordinates, &mut known)?;
-            outside = self.builder.and(outside, mask);
-        }
-        Ok((offset, outside))
-    }
-
     /// Ends the program where `wrong` holds, with the error of `count` elements from one on.
-    fn stop(
+    pub(super) fn stop(
         &mut self,
         inst: Inst,
         tile: &MemoryAccess,
@@ -377,7 +349,7 @@ impl Lowering<'_> {
     }
 
     /// Each lane looks at the elements that it accesses.
-    fn stop_by_registers(&mut self, inst: Inst, tile: &MemoryAccess) -> Result<()> {
+    pub(super) fn stop_by_registers(&mut self, inst: Inst, tile: &MemoryAccess) -> Result<()> {
         let layout = self.layout(tile.offsets);
         let mut access = self.access(tile, &layout)?;
         access.divide_ragged();

@@ -1,7 +1,5 @@
 //! Regions, loops and branches: a carried tile is one lane value.
 
-use std::collections::BTreeSet;
-
 use super::registers::{Registers, owners};
 use super::tile::Scope;
 use super::{Lowering, Result};
@@ -15,10 +13,9 @@ impl Lowering<'_> {
             self.emit_thread();
         }
         let insts = &self.block.region(region).insts;
-        let mut checked = BTreeSet::new();
         for (position, &inst) in insts.iter().enumerate() {
             self.builder.set_loc(self.block.inst(inst).loc.clone());
-            self.check(&insts[position..], &mut checked)?;
+            self.check(&insts[position..])?;
             self.inst(inst)?;
         }
         Ok(())

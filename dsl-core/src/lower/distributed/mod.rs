@@ -29,6 +29,7 @@ mod rescale;
 mod resident;
 mod scan;
 mod scatter;
+mod search;
 mod sharing;
 mod slots;
 mod sort;
@@ -146,6 +147,8 @@ struct Lowering<'a> {
     apart: BTreeSet<Inst>,
     target: &'a Target,
     bounds: Bounds,
+    /// The accesses that are checked before their own places.
+    checked: BTreeSet<Inst>,
     /// What is bound and known in the regions around the current instruction, innermost last.
     scopes: Vec<Scope>,
     pending: Pending,
@@ -189,6 +192,7 @@ impl<'a> Lowering<'a> {
             apart: BTreeSet::new(),
             target,
             bounds: options.bounds,
+            checked: BTreeSet::new(),
             scopes: vec![Scope::default()],
             pending: Pending::default(),
             multiplies: leaves_products(block),

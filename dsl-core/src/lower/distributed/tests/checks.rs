@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ir::Effect;
+use crate::passes::{tidy, uniform_mask};
 use crate::target::BoundsError;
 
 fn lowered(source: &str, warps: u32, bounds: Bounds) -> verify::LaneFunc {
@@ -244,4 +245,94 @@ fn what_is_written_where_it_was_read_is_searched_once() {
     ];
     let error = error(source, 2, [1, 1, 1], &given).expect("an error");
     assert_eq!((error.site, error.element), (0, 200));
+}
+
+/// Two masked tiles and a store, in the versions of whole tiles and of programs at an edge.
+fn in_versions(warps: u32) -> verify::LaneFunc {
+    let source = "func @sum block (%x: ptr<f32>, %y: ptr<f32>, %o: ptr<f32> write, %n: i64) {
+      %p = program_id axis=0 : i64
+      %size = constant value=i64(256) : i64
+      %start = mul %p, %size : i64
+      %s = splat %start : tile<256xi64>
+      %a = arange start=0, end=256 : tile<256xi64>
+      %i = add %s, %a : tile<256xi64>
+      %l = splat %n : tile<256xi64>
+      %m = lt %i, %l : tile<256xbool>
+      %v = load %x, %i, mask=%m : tile<256xf32>
+      %w = load %y, %i, mask=%m : tile<256xf32>
+      %t = add %v, %w : tile<256xf32>
+      store %o, %i, %t, mask=%m
+    }";
+    let mut func = parse(source, "test.bir").expect("parses");
+    uniform_mask::uniform_masks(&mut func, Some(32 * warps as usize));
+    tidy(&mut func);
+    let func = verify::block(func).expect("verifies");
+    assert_eq!(func.to_string().matches("if ").count(), 1);
+    let options = Options {
+        schedule: Schedule {
+            warps: Some(warps),
+            ..Schedule::default()
+        },
+        ..Options::default()
+    };
+    lower(&func, &options).expect("lowers")
+}
+
+#[test]
+fn the_versions_of_a_tile_have_one_search() {
+    for warps in [1, 2, 8] {
+        let lowered = in_versions(warps);
+        let text = lowered.to_string();
+        assert_eq!(text.matches("stop_outside").count(), 3, "{text}");
+        assert_eq!(text.matches("in_bounds %0, ").count(), 4, "{text}");
+        // The first access in the order of the program is reported, whatever the elements.
+        for (n, lengths, expected) in [
+            (512, [512, 512, 512], None),
+            (512, [500, 400, 512], Some((1, 0, 244))),
+            (512, [512, 400, 300], Some((1, 1, 144))),
+            (512, [512, 512, 200], Some((0, 2, 200))),
+            (450, [450, 450, 450], None),
+            (450, [440, 300, 450], Some((1, 0, 184))),
+            (450, [500, 450, 449], Some((1, 2, 193))),
+            (200, [200, 200, 200], None),
+            (200, [200, 199, 100], Some((0, 1, 199))),
+        ] {
+            let [x, y, o] = lengths.map(|length| Given::Random(length, 0));
+            let given = [x, y, o, Given::Scalar(n)];
+            let (report, _) = with_arguments(&lowered, &given, |arguments| {
+                lane::run(&lowered, [2, 1, 1], arguments)
+            });
+            let found = report.expect("runs").out_of_bounds;
+            let found = found.map(|it| (it.program, it.site, it.element));
+            assert_eq!(found, expected, "{n} of {lengths:?}, {warps} warps");
+        }
+    }
+}
+
+#[test]
+fn tiles_of_several_sizes_have_one_search() {
+    let source =
+        "func @f block (%x: ptr<f32>, %y: ptr<f32>, %o: ptr<f32> write, %p: ptr<f32> write) {
+      %i = arange start=0, end=256 : tile<256xi64>
+      %j = arange start=0, end=16 : tile<16xi64>
+      %v = load %x, %i : tile<256xf32>
+      %w = load %y, %j : tile<16xf32>
+      store %o, %i, %v
+      store %p, %j, %w
+    }";
+    for warps in [1, 4] {
+        let text = lowered(source, warps, Bounds::Checked).to_string();
+        assert_eq!(text.matches("while").count(), 1, "{text}");
+        for (lengths, expected) in [
+            ([256, 16, 256, 16], None),
+            ([255, 10, 0, 0], Some((0, 255))),
+            ([256, 10, 0, 0], Some((1, 10))),
+            ([256, 16, 256, 15], Some((3, 15))),
+        ] {
+            let given = lengths.map(|length| Given::Random(length, 0));
+            let found = error(source, warps, [1, 1, 1], &given);
+            let found = found.map(|it| (it.site, it.element));
+            assert_eq!(found, expected, "{lengths:?}, {warps} warps");
+        }
+    }
 }
