@@ -38,12 +38,13 @@ fn crashes(entry: &Value) -> BTreeMap<String, u32> {
 fn set_crashes(entry: &mut Value, change: impl FnOnce(&mut BTreeMap<String, u32>)) {
     let (before, mut crashes) = (crashes(entry), crashes(entry));
     change(&mut crashes);
-    match entry {
-        Value::Object(fields) if crashes.is_empty() && !before.is_empty() => {
-            fields.remove(COUNTS);
-        }
-        _ if crashes != before => entry[COUNTS] = json!(crashes),
-        _ => {}
+    if crashes == before {
+        return;
+    }
+    if let (Value::Object(fields), true) = (&mut *entry, crashes.is_empty()) {
+        fields.remove(COUNTS);
+    } else {
+        entry[COUNTS] = json!(crashes);
     }
 }
 

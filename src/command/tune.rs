@@ -178,6 +178,10 @@ impl Drop for Done {
 }
 
 /// Ends this process when the one that started it does, which has the other end of the standard input.
+#[expect(
+    clippy::exit,
+    reason = "nobody is left who could be told that the search is to end"
+)]
 fn end_with_parent() {
     let watch = || {
         while io::stdin().read(&mut [0]).is_ok_and(|bytes| bytes > 0) {}

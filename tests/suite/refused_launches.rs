@@ -181,6 +181,7 @@ fn kill(signal: &str) -> ! {
 
 #[cfg(unix)]
 #[test]
+#[expect(clippy::exit, reason = "what a candidate may do")]
 fn a_supervised_search_says_how_it_ended() {
     const NAME: &str = "refused_launches::a_supervised_search_says_how_it_ended";
     if let Ok(end) = std::env::var(CHILD) {

@@ -12,6 +12,7 @@ use exactile::prelude::*;
 const CHILD: &str = "EXACTILE_TEST_SUPERVISED_CHILD";
 
 /// Ends the process where it searches.
+#[expect(clippy::exit, reason = "what a candidate may do")]
 fn end_by(way: usize) {
     fn endless(depth: u64) -> u64 {
         match std::hint::black_box(depth) {
