@@ -71,9 +71,4 @@ fn smaller_for_what<#[meta(16..=128)] const BLOCK: usize>(x: PtrMut<f32>) {
     store(x + arange(0, BLOCK), 1.0);
 }
 
-#[kernel(warps = ..=8)]
-fn of_the_schedule(x: PtrMut<f32>) {
-    store(x, 1.0);
-}
-
 fn main() {}

@@ -27,12 +27,13 @@ pub(super) struct End<'c> {
 pub(super) fn stops_together<'f>(func: &'f Func, insts: &[Inst]) -> Vec<&'f op::StopOutside> {
     let mut found: Vec<&op::StopOutside> = Vec::new();
     for &inst in insts {
-        match func.op(inst) {
-            Op::StopOutside(op) if found.last().is_none_or(|last| last.site < op.site) => {
-                found.push(op);
-            }
-            _ => break,
+        let Op::StopOutside(op) = func.op(inst) else {
+            break;
+        };
+        if found.last().is_some_and(|last| last.site >= op.site) {
+            break;
         }
+        found.push(op);
     }
     found
 }

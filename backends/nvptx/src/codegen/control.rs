@@ -166,12 +166,10 @@ impl<'c> Emitter<'_, 'c> {
         let empty = func.region(check.on_true).insts.len() == 1;
         let between = |inst: &&Inst| func.op(**inst).is(Trait::pure);
         let place = 1 + rest.iter().take_while(between).count();
-        match func.op(*insts.get(place)?) {
-            Op::If(branch) if empty && func.inst(*first).results.is_empty() => {
-                Some((check, place, branch))
-            }
-            _ => None,
-        }
+        let Op::If(branch) = func.op(*insts.get(place)?) else {
+            return None;
+        };
+        (empty && func.inst(*first).results.is_empty()).then_some((check, place, branch))
     }
 
     pub(super) fn while_loop(&mut self, inst: Inst, op: &op::While) -> Result<()> {
