@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(chosen(&[72, 144, 144, 288], 132), Some(3));
         // One of 2,048 has hardly more to gain.
         assert_eq!(chosen(&[128, 256, 256, 512], 132), Some(0));
-        assert_eq!(chosen(&[2, 4, 4, 0], 3), Some(1));
+        assert_eq!(chosen(&[1, 4, 4, 0], 3), Some(1));
         assert_eq!(chosen(&[1, 0, 0], 132), Some(0));
         assert_eq!(chosen(&[0, 0], 132), None);
     }
