@@ -68,7 +68,7 @@ impl<P> Kernel<P> {
     {
         let bound = BoundArguments::of(arguments);
         let stated = Stated(grid.stated()?);
-        match self.smaller_for(device, &stated, &bound)? {
+        match self.smaller_for(device, &stated, &bound) {
             Some(smaller) => smaller.compile_bound(device, stated, bound),
             None => self.compile_bound(device, stated, bound),
         }

@@ -136,7 +136,7 @@ impl<P> Kernel<P> {
         told: Told,
     ) -> Result<Option<Arc<Failure>>> {
         let stated = Stated(grid.stated()?);
-        if let Some(smaller) = self.smaller_for(device, &stated, bound)? {
+        if let Some(smaller) = self.smaller_for(device, &stated, bound) {
             // SAFETY: handed on to the caller.
             return unsafe { smaller.start_with(bounds, (device, stream), stated, bound, told) };
         }

@@ -45,11 +45,6 @@ impl LaunchGrid for Stated {
     }
 }
 
-/// What the user's code of a kernel for the host is, in errors.
-pub(crate) fn of_kernel(name: &str) -> String {
-    format!("kernel `{name}`: its grid or its constraint")
-}
-
 impl<P> Kernel<P> {
     /// The grid of a launch, where the kernel can be launched with these arguments at all.
     pub(crate) fn placed(
@@ -64,12 +59,8 @@ impl<P> Kernel<P> {
             Some(place) => {
                 // What a kernel states there is the user's code.
                 let what = || {
-                    format!(
-                        "{} at {} for `{}`",
-                        of_kernel(self.name()),
-                        self.source.loc(),
-                        self.config()
-                    )
+                    let (name, loc, config) = (self.name(), self.source.loc(), self.config());
+                    format!("kernel `{name}`: its grid or its constraint at {loc} for `{config}`")
                 };
                 guarded(what, || place(arguments))?
             }

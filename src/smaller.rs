@@ -9,14 +9,13 @@ use exactile_core::target::Determinism;
 use crate::arguments::BoundArguments;
 use crate::configure::Configured;
 use crate::device::Device;
-use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::panics::guarded;
-use crate::placement::{HostArguments, Stated, of_kernel};
+use crate::placement::{HostArguments, Stated};
 
 /// The kernel with smaller tiles for arguments and so many multiprocessors, where that keeps more of them busy.
 pub(crate) type Smaller<P> =
-    Arc<dyn Fn(usize, &BoundArguments<'_>) -> Result<Option<Kernel<P>>> + Send + Sync>;
+    Arc<dyn Fn(usize, &BoundArguments<'_>) -> Option<Kernel<P>> + Send + Sync>;
 
 /// The part of the least time from which on a larger tile is better: it loads less for what it computes.
 const NEAR: f64 = 1.1;
@@ -52,11 +51,9 @@ impl<P> Kernel<P> {
         device: &Device,
         grid: &Stated,
         bound: &BoundArguments<'_>,
-    ) -> Result<Option<Self>> {
-        match (&self.smaller, grid.0) {
-            (Some(smaller), None) => smaller(device.multiprocessors(), bound),
-            _ => Ok(None),
-        }
+    ) -> Option<Self> {
+        let smaller = self.smaller.as_ref().filter(|_| grid.0.is_none())?;
+        smaller(device.multiprocessors(), bound)
     }
 }
 
@@ -79,13 +76,14 @@ impl<P: 'static, C: Copy + Send + Sync + 'static> Configured<P, C> {
         let (definition, level) = (self.definition.clone(), self.determinism);
         Some(Arc::new(move |multiprocessors, bound| {
             let (name, own) = (definition.name, definition.config);
+            // What the kernel refuses for these arguments has no programs; who places the launch says why.
             let count = |config: &C| {
                 let grid = || place(config, &mut HostArguments::new(name, bound));
-                let grid = guarded(|| of_kernel(name), grid)?;
-                Ok(grid.map_or(0, programs))
+                let grid = guarded(String::new, grid).ok().flatten();
+                grid.map_or(0, programs)
             };
-            if !(1..multiprocessors).contains(&count(&own)?) {
-                return Ok(None);
+            if !(1..multiprocessors).contains(&count(&own)) {
+                return None;
             }
             let mut configs = vec![own];
             // Where tiles are equally many, the numbers that come first stay large.
@@ -93,15 +91,12 @@ impl<P: 'static, C: Copy + Send + Sync + 'static> Configured<P, C> {
                 let others: Vec<C> = configs.iter().flat_map(smaller).collect();
                 configs.extend(others);
             }
-            // Those that the kernel refuses for these arguments have no programs.
-            let counts: Vec<usize> = configs.iter().map(|it| count(it).unwrap_or(0)).collect();
-            let place = chosen(&counts, multiprocessors).filter(|place| *place > 0);
-            Ok(place.map(|place| {
-                let mut smaller = Self::new(definition.clone());
-                smaller.determinism = level;
-                smaller.set_all(configs[place]);
-                smaller.kernel().clone()
-            }))
+            let counts: Vec<usize> = configs.iter().map(count).collect();
+            let at = chosen(&counts, multiprocessors).filter(|at| *at > 0)?;
+            let mut smaller = Self::new(definition.clone());
+            smaller.determinism = level;
+            smaller.set_all(configs[at]);
+            Some(smaller.kernel().clone())
         }))
     }
 }

@@ -35,7 +35,7 @@ impl<P> Kernel<P> {
         let (device, _) = queue.place();
         let bound = BoundArguments::of(arguments);
         let stated = Stated(grid.stated()?);
-        match self.smaller_for(device, &stated, &bound)? {
+        match self.smaller_for(device, &stated, &bound) {
             Some(smaller) => smaller.inspect_bound(device, stated, &bound),
             None => self.inspect_bound(device, stated, &bound),
         }

@@ -6,6 +6,18 @@ use exactile::{Determinism, Kernel, ListingStage, Result, assert_bits_equal};
 use crate::language::devices;
 
 /// Twice the numbers, and how many programs there were.
+#[device]
+fn double_and_count(
+    (x, out): (Ptr<f32>, PtrMut<f32>),
+    count: PtrMut<i32>,
+    n: Scalar<i32>,
+    block: usize,
+) {
+    let at = program_id(0) * block + arange(0, block);
+    store(out + at, load(x + at).mask(at < n) * 2.0).mask(at < n);
+    store(count, num_programs(0).to::<i32>()).mask(program_id(0) == 0);
+}
+
 #[kernel(BLOCK = ..=1024, grid = n.div_ceil(BLOCK))]
 fn counted<#[meta(64..=1024)] const BLOCK: usize>(
     x: Ptr<f32>,
@@ -13,12 +25,10 @@ fn counted<#[meta(64..=1024)] const BLOCK: usize>(
     count: PtrMut<i32>,
     n: i32,
 ) {
-    let at = program_id(0) * BLOCK + arange(0, BLOCK);
-    store(out + at, load(x + at).mask(at < n) * 2.0).mask(at < n);
-    store(count, num_programs(0).to::<i32>()).mask(program_id(0) == 0);
+    double_and_count((x, out), count, n, BLOCK);
 }
 
-/// The same, with sums that follow the tile.
+/// One whose sums could follow the tile.
 #[kernel(BLOCK = ..=1024, order = "tile", grid = n.div_ceil(BLOCK))]
 fn by_tiles<#[meta(64..=1024)] const BLOCK: usize>(
     x: Ptr<f32>,
@@ -26,9 +36,7 @@ fn by_tiles<#[meta(64..=1024)] const BLOCK: usize>(
     count: PtrMut<i32>,
     n: i32,
 ) {
-    let at = program_id(0) * BLOCK + arange(0, BLOCK);
-    store(out + at, load(x + at).mask(at < n) * 2.0).mask(at < n);
-    store(count, num_programs(0).to::<i32>()).mask(program_id(0) == 0);
+    double_and_count((x, out), count, n, BLOCK);
 }
 
 type Counted = Kernel<(Ptr<f32>, PtrMut<f32>, PtrMut<i32>, i32)>;
@@ -67,6 +75,28 @@ fn small_problems_take_smaller_tiles() -> Result<()> {
             assert_eq!([stay.1, other.1, tile.1], [own; 3]);
         }
     }
+    Ok(())
+}
+
+/// A kernel whose grid panics for no numbers.
+#[kernel(BLOCK = ..=1024, grid = 1024 / n.min(1) * n.div_ceil(BLOCK))]
+fn panics<#[meta(64..=1024)] const BLOCK: usize>(out: PtrMut<f32>, n: i32) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    store(out + at, 1.0).mask(at < n);
+}
+
+#[test]
+fn a_grid_that_panics_is_an_error_with_its_kernel() -> Result<()> {
+    let device = exactile::Device::cpu();
+    let mut out = Buffer::zeros(&device, 1)?;
+    let error = panics()
+        .run(&device, (), (&mut out, 0))
+        .expect_err("divides by zero");
+    let told = error.to_string();
+    assert!(
+        told.contains("smaller.rs") && told.contains("block: 1024"),
+        "{told}"
+    );
     Ok(())
 }
 
