@@ -12,8 +12,8 @@ use crate::lower::{distributed, sequential};
 use crate::passes::boxes::Share;
 use crate::passes::{
     boxes, cut_products, decompose, expand_accumulators, expand_elements, expand_prints,
-    expand_tiles, legalise, long_sums, nan_bits, narrow, promote_dots, quotients, resolve,
-    roll_edges, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
+    expand_tiles, legalise, long_sums, nan_bits, narrow, promote_dots, quotients,
+    resolve, roll_edges, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, lanes_of, warps_of};
@@ -92,6 +92,9 @@ const BLOCK: &[Stage] = &[
     plain!("promote_dots", promote_dots::promote_dots),
     by_context!("widen_dots", |func, context| {
         widen_dots::widen_dots(func, context.target)
+    }),
+    by_context!("part_dots", |func, context| {
+        promote_dots::part_dots(func, context.target)
     }),
     by_context!("cut_products", |func, context| {
         let share = share(func, context.target, context.options);

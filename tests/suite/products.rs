@@ -50,6 +50,33 @@ fn bytes_are_multiplied_and_added_in_words() {
     }
 }
 
+/// No machine has shared memory for all of the two operands at once.
+#[test]
+fn products_of_more_than_shared_memory_are_one_chain() {
+    let (m, n, k) = (15, 16, 2_000);
+    let number = |i: usize| ((i * 7919 % 1009) as f64 - 500.0) / 3.0;
+    let a: Vec<f64> = (0..m * k).map(number).collect();
+    let b: Vec<f64> = (0..k * n).map(|i| number(i + 17)).collect();
+    let chain = |at: usize| {
+        (0..k).fold(0.0_f64, |sum, inner| {
+            a[at / n * k + inner].mul_add(b[inner * n + at % n], sum)
+        })
+    };
+    let want: Vec<f64> = (0..m * n).map(chain).collect();
+    for device in devices() {
+        let (left, right) = (upload(&device, &a), upload(&device, &b));
+        let mut out = Buffer::<f64>::zeros(&device, m * n).expect("fits");
+        let left = left.view([m, k]).expect("fits");
+        let right = right.view([k, n]).expect("fits");
+        let product = out.view_mut([m, n]).expect("fits");
+        matmul::<f64, f64>()
+            .bk(2_048)
+            .launch(&device, (1, 1), (left, right, product))
+            .expect("runs");
+        assert_eq!(out.to_vec().expect("reads"), want, "{device}");
+    }
+}
+
 #[kernel(BM = 16, BN = 16, BK = 16)]
 fn batched_matmul<const BATCH: usize, const BM: usize, const BN: usize, const BK: usize>(
     a: Tensor<f32, 3>,
