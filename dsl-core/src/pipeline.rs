@@ -12,7 +12,7 @@ use crate::lower::{distributed, sequential};
 use crate::passes::boxes::Share;
 use crate::passes::{
     boxes, cut_products, decompose, expand_accumulators, expand_elements, expand_prints,
-    expand_tiles, legalise, long_sums, nan_bits, narrow, promote_dots, quotients,
+    expand_tiles, late_zeros, legalise, long_sums, nan_bits, narrow, promote_dots, quotients,
     resolve, roll_edges, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
@@ -147,6 +147,7 @@ const LANE: &[Stage] = &[
     distributed!("narrow_comparisons", narrow::narrow_comparisons),
     distributed!("decide_elements", narrow::decide_elements),
     plain!("tidy_lanes", tidy),
+    distributed!("late_zeros", late_zeros::late_zeros),
     distributed!("roll_edges", roll_edges::roll_edges),
 ];
 

@@ -19,6 +19,7 @@ pub mod expand_tiles;
 pub mod float_range;
 pub mod fold;
 pub mod indices;
+pub mod late_zeros;
 pub mod legalise;
 pub mod licm;
 pub mod linear;

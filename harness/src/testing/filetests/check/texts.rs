@@ -22,6 +22,7 @@ impl Checker<'_> {
             "simplify" => passes::simplify::simplify,
             "fold" => passes::fold::fold,
             "carried" => passes::carried::drop_unchanged,
+            "late_zeros" => passes::late_zeros::late_zeros,
             "cse" => passes::cse::cse,
             "licm" => passes::licm::licm,
             "dce" => passes::dce::dce,
