@@ -1,7 +1,7 @@
 //! The product of two row-major matrices, tile by tile.
 
 use exactile::prelude::*;
-use exactile::{Number, Result};
+use exactile::{DeviceKind, Number, Result};
 
 use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
@@ -10,8 +10,8 @@ use crate::space;
 #[kernel(BM = 64, BN = 64, BK = 32, grid = (m.div_ceil(BM), n.div_ceil(BN)))]
 pub fn matmul<
     T: Float,
-    #[meta(64, 32, 16)] const BM: usize,
-    #[meta(64, 32, 16)] const BN: usize,
+    #[meta(128, 64, 32, 16)] const BM: usize,
+    #[meta(128, 64, 32, 16)] const BN: usize,
     const BK: usize,
 >(
     a: Ptr<T>,
@@ -24,7 +24,7 @@ pub fn matmul<
     let rm = program_id(0) * BM + arange(0, BM);
     let rn = program_id(1) * BN + arange(0, BN);
     let mut acc = zeros::<f32>([BM, BN]);
-    for k0 in range(0, k).step(BK) {
+    for k0 in range(0, k).step(BK).stages(stages(BM)) {
         let rk = k0 + arange(0, BK);
         let ta = load(a + rm.expand(1) * k + rk.expand(0))
             .mask((rm.expand(1) < m) & (rk.expand(0) < k))
@@ -37,8 +37,13 @@ pub fn matmul<
     store(c + rm.expand(1) * n + rn.expand(0), acc).mask((rm.expand(1) < m) & (rn.expand(0) < n));
 }
 
+/// Steps that are under way: large tiles have sums enough to hide the loads of one.
+fn stages(rows: usize) -> usize {
+    if rows > 64 { 1 } else { 2 }
+}
+
 /// The product of `[m, k]` and `[k, n]`. A setting's `block` is both extents of a tile of the product, and
-/// twice the terms that are added at a time, which are 16 or more. Of `f16` and `bf16` it is what Hopper's tensor cores
+/// twice the terms that are added at a time, which are 16 or 32. Of `f16` and `bf16` it is what Hopper's tensor cores
 /// compute, which other GPUs refuse.
 pub fn launch<T: Float + Number>(
     a: &Buffer<T>,
@@ -50,14 +55,16 @@ pub fn launch<T: Float + Number>(
     check_shape(a.len(), &[m, k])?;
     check_shape(b.len(), &[k, n])?;
     check_shape(c.len(), &[m, n])?;
-    let block = setting.block_or(64);
-    // A step of tensor cores has 16 products.
-    let kernel = matmul::<T>()
-        .bm(block)
-        .bn(block)
-        .bk((block / 2).max(16))
-        .by(setting);
     let device = c.device().clone();
+    let large = m.div_ceil(128) * n.div_ceil(128);
+    // Of large tiles a lane reads fewer numbers for each sum, where each multiprocessor has two or more of them.
+    let block = match large < 2 * device.multiprocessors() || device.kind() == DeviceKind::Cpu {
+        true => setting.block_or(64),
+        false => setting.block_or(128),
+    };
+    let kernel = matmul::<T>().bm(block).bn(block);
+    // A step of tensor cores has 16 products.
+    let kernel = kernel.bk((block / 2).clamp(16, 32)).by(setting);
     kernel.launch(&device, (), (a, b, c, extent(m)?, extent(n)?, extent(k)?))
 }
 

@@ -1,12 +1,13 @@
 //! Which layouts suit memory accesses, dots and tiles that nothing constrains.
 
+use std::collections::BTreeMap;
 use std::iter;
 
 use super::linear::{Holder, LinearLayout};
 use super::slots::in_vectors;
 use crate::ir::index_map::dim_offset;
 use crate::ir::operand::group_sum;
-use crate::ir::{Func, MemoryAccess, Op};
+use crate::ir::{DType, Func, MemoryAccess, Op, Precision, Value};
 use crate::passes::indices::{Along, Indices};
 use crate::target::{LANE_BITS, Target};
 
@@ -270,7 +271,8 @@ pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
 
 /// Log2 of the number of warps that suits a function: about sixteen elements per lane of its largest
 /// tile, up to 64 before there are more than four warps, and not more where further warps can prevent it. Of sums of products
-/// by groups of warps a lane holds twice as many: the instructions of more groups would be narrower.
+/// alone a lane holds twice as many: the instructions of more groups would be narrower, and lanes that multiply read each
+/// number of an operand for more sums.
 #[must_use]
 pub fn warp_bits_for(func: &Func) -> u32 {
     let largest = func
@@ -286,12 +288,18 @@ pub fn warp_bits_for(func: &Func) -> u32 {
     wanted.max(needed)
 }
 
-/// Whether there are products, all of them by groups of warps to sums that their loop carries, and one in a loop at most.
+/// Whether there are products, all of them by groups of warps, or of `f32` by lanes, to sums that their loop carries, and to
+/// one sum of a loop at most.
 fn adds_products_alone(func: &Func) -> bool {
-    let mut found = false;
-    for region in func.all_regions() {
-        let region = func.region(region);
-        let dots = region.insts.iter().filter_map(|&inst| {
+    let regions = func.all_regions();
+    let of_loop = |value: Value| {
+        let mut regions = regions.iter();
+        regions.find(|&&region| func.region(region).parameters.contains(&value))
+    };
+    let mut sums = BTreeMap::new();
+    for &region in &regions {
+        let insts = func.region(region).insts.iter();
+        let dots = insts.filter_map(|&inst| {
             let Op::Dot(dot) = func.op(inst) else {
                 return None;
             };
@@ -299,12 +307,16 @@ fn adds_products_alone(func: &Func) -> bool {
         });
         for (place, dot) in dots.enumerate() {
             let operand = func.ty(dot.a).dtype();
-            let adds = operand.and_then(|operand| group_sum(dot.precision, operand));
-            if place > 0 || adds.is_none() || !region.parameters.contains(&dot.accumulator) {
+            let adds = operand.is_some_and(|operand| match dot.precision {
+                Precision::Ieee => operand == DType::F32,
+                Precision::Hopper | Precision::Cut => group_sum(dot.precision, operand).is_some(),
+            });
+            let sum = dot.accumulator;
+            let own = of_loop(sum).map(|&of_loop| *sums.entry(of_loop).or_insert(sum) == sum);
+            if place > 0 || !adds || own != Some(true) {
                 return false;
             }
-            found = true;
         }
     }
-    found
+    !sums.is_empty()
 }

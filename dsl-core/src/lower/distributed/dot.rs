@@ -16,8 +16,11 @@ use crate::layout::matrix::apply;
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::lower::combine::multiply_add;
 
-/// Log2 of the steps of k that are written out; more steps are a loop.
+/// Log2 of the most steps of k that are written out; more steps are a loop.
 const UNROLLED_BITS: u32 = 5;
+
+/// Log2 of the most multiply-adds of a lane that are written out.
+const WRITTEN_BITS: u32 = 11;
 
 /// The same in code for programs at an edge, of which there are few: code costs time to compile.
 const EDGE_UNROLLED_BITS: u32 = 3;
@@ -159,7 +162,10 @@ impl Lowering<'_> {
     fn steps(&mut self, operands: &[Operand; 2], accumulator: Value, steps: u32) -> Value {
         let unrolled = match self.at_edge {
             true => EDGE_UNROLLED_BITS,
-            false => UNROLLED_BITS,
+            false => {
+                let sums = self.builder.ty(accumulator).shape.elements().ilog2();
+                UNROLLED_BITS.min(WRITTEN_BITS.saturating_sub(sums)).max(1)
+            }
         };
         if steps <= unrolled {
             return self.unrolled(operands, accumulator, steps, None);
