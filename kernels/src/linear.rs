@@ -1,20 +1,22 @@
 //! A layer of a network: rows times a weight, with a bias and an activation, in one pass.
 
 use exactile::prelude::*;
-use exactile::{Number, Result};
+use exactile::{Number, Result, TensorView};
 
 use crate::activation::{Activation, activated};
-use crate::product::{self, GROUP, TERMS, grid, stages};
+use crate::product::{self, GROUP, TERMS, grid, stages_of};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
-/// [`Activation::ALL`], or a number beyond them for none.
-#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
+/// [`Activation::ALL`], or a number beyond them for none. The bias is of columns, or of rows where all is `TURNED`.
+#[kernel(BM = ..=128, BN = ..=256, BK = TERMS, grid = grid(&out, [BM, BN]))]
 pub fn linear<
     T: Float,
     const FUNCTION: usize,
+    const TURNED: bool,
     #[meta(64..=256)] const BM: usize,
     #[meta(128..=256)] const BN: usize,
+    const BK: usize,
 >(
     x: Tensor<T, 2>,
     weight: Tensor<T, 2>,
@@ -22,18 +24,30 @@ pub fn linear<
     out: TensorMut<T, 2>,
 ) {
     let [row, column] = tile_origin([BM, BN], GROUP);
-    let left = x.tile([BM, TERMS]).at_offset((row, 0));
-    let right = weight.tile([TERMS, BN]).at_offset((0, column));
+    let left = x.tile([BM, BK]).at_offset((row, 0));
+    let right = weight.tile([BK, BN]).at_offset((0, column));
     let mut sum = dot_along(
         left,
         right,
         x.extent(1),
-        stages([BM, BN]),
+        stages_of([BM, BN], BK),
         zeros::<f32>([BM, BN]),
     );
     if let Some(bias) = bias {
-        let bias = bias.tile([BN]).at_offset([column]).load();
-        sum += bias.to::<f32>().expand(0);
+        sum += match TURNED {
+            true => bias
+                .tile([BM])
+                .at_offset([row])
+                .load()
+                .to::<f32>()
+                .expand(1),
+            false => bias
+                .tile([BN])
+                .at_offset([column])
+                .load()
+                .to::<f32>()
+                .expand(0),
+        };
     }
     if let Some(&function) = Activation::ALL.get(FUNCTION) {
         sum = sum.map_slices(1, 16, |part| activated(part, function));
@@ -61,12 +75,15 @@ pub fn launch<T: Float + Number>(
     if let Some(bias) = bias {
         check_shape(bias.len(), &[n])?;
     }
-    let function = activation.map_or(Activation::ALL.len(), |function| function as usize);
-    let kernel = linear::<T>().function(function);
+    let device = out.device().clone();
+    if product::has_few_rows(m, setting, &device) {
+        let turned = [weight.view([n, k])?, x.view_strided([k, m], [1, k])?];
+        return few_rows(turned, bias, activation, out, setting);
+    }
+    let kernel = linear::<T>().function(place(activation)).turned(false);
     let kernel = setting
         .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
-    let device = out.device().clone();
     let arguments = (
         x.view([m, k])?,
         weight.view_strided([k, n], [1, k])?,
@@ -74,6 +91,30 @@ pub fn launch<T: Float + Number>(
         out.view_mut([m, n])?,
     );
     kernel.launch(&device, (), arguments)
+}
+
+/// The product of a weight `[n, k]` and the columns `[k, m]` of few rows, stored as rows: tiles are as narrow as the rows are
+/// few, so that many programs read the weight.
+pub(crate) fn few_rows<T: Float + Number>(
+    [weight, columns]: [TensorView<'_, T, 2>; 2],
+    bias: Option<&Buffer<T>>,
+    activation: Option<Activation>,
+    out: &mut Buffer<T>,
+    setting: &Setting,
+) -> Result<()> {
+    let [n, m] = [weight.extents()[0], columns.extents()[1]];
+    let device = out.device().clone();
+    let kernel = linear::<T>().function(place(activation)).turned(true);
+    let kernel = kernel.bm(64).bn(m.next_power_of_two().max(16));
+    // As much is under way as the memory can bring.
+    let kernel = kernel.bk(2 * TERMS).by(setting);
+    let bias = bias.map(|bias| bias.view([n])).transpose()?;
+    let out = out.view_strided_mut([n, m], [1, n])?;
+    kernel.launch(&device, (), (weight, columns, bias, out))
+}
+
+fn place(activation: Option<Activation>) -> usize {
+    activation.map_or(Activation::ALL.len(), |function| function as usize)
 }
 
 /// What it computes, in `f64` and rounded once.

@@ -1,7 +1,7 @@
 //! What the kernels of matrix products share: their steps, one matrix of several, and how they are launched.
 
 use exactile::prelude::*;
-use exactile::{HostTensor, Schedule};
+use exactile::{Device, DeviceKind, HostTensor, Schedule};
 
 use crate::setting::Setting;
 
@@ -11,9 +11,22 @@ pub(crate) const GROUP: i64 = 8;
 /// Products that are added at a time.
 pub(crate) const TERMS: usize = 64;
 
-/// Steps of products that are under way for a tile `[bm, bn]`: as many as 192 KiB hold, of 128 bytes for each of its rows and columns.
-pub(crate) fn stages([bm, bn]: [usize; 2]) -> usize {
-    (1536 / (bm + bn)).clamp(2, 8)
+/// Steps of [`TERMS`] products that are under way for a tile `[bm, bn]`.
+pub(crate) fn stages(tile: [usize; 2]) -> usize {
+    stages_of(tile, TERMS)
+}
+
+/// Steps of so many products that are under way for a tile `[bm, bn]`: as many as 192 KiB hold, of 128 bytes for [`TERMS`] of each of its rows
+/// and columns.
+pub(crate) fn stages_of([bm, bn]: [usize; 2], terms: usize) -> usize {
+    (1536 * TERMS / terms / (bm + bn)).clamp(2, 8)
+}
+
+/// Whether so few rows are multiplied that those of the weight take the place of rows in tiles, unless a setting has tiles of
+/// its own. A CPU reads the weight by rows as it is.
+pub(crate) fn has_few_rows(rows: usize, setting: &Setting, device: &Device) -> bool {
+    let is_own = setting.block == 0 && setting.width == 0;
+    (1..=128).contains(&rows) && is_own && device.kind() != DeviceKind::Cpu
 }
 
 /// A matrix whose rows begin at one of those of an array.

@@ -3,8 +3,8 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product;
 use crate::setting::{Settable, Setting, check_shape, extent};
+use crate::{linear, product};
 
 /// A tile of `[BM, BN]` a program, `BK` products at a time. Sums are those of `Precision::Hopper`, in `f32`,
 /// rounded once in the end.
@@ -42,7 +42,7 @@ pub fn tensor_matmul<
 }
 
 /// The product of `[m, k]` and `[k, n]`, rounded to `T`. A setting's `block` and `width` are the rows and the
-/// columns of a tile of the product.
+/// columns of a tile of the product; up to 128 rows are columns of their tiles without one.
 ///
 /// # Errors
 /// What a launch refuses, among it `T` of other than 16 bits and GPUs without these tensor cores.
@@ -56,11 +56,18 @@ pub fn launch<T: Float + Number>(
     check_shape(a.len(), &[m, k])?;
     check_shape(b.len(), &[k, n])?;
     check_shape(c.len(), &[m, n])?;
+    let device = c.device().clone();
+    if product::has_few_rows(m, setting, &device) {
+        let turned = [
+            b.view_strided([n, k], [1, n])?,
+            a.view_strided([k, m], [1, k])?,
+        ];
+        return linear::few_rows(turned, None, None, c, setting);
+    }
     let kernel = tensor_matmul::<T>();
     let kernel = setting
         .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);
-    let device = c.device().clone();
     kernel.launch(&device, (), (a, b, c, extent(m)?, extent(n)?, extent(k)?))
 }
 

@@ -1,10 +1,11 @@
 //! What `exactile bench` measures: kernels, inputs, and the settings to choose from.
 
-use exactile::bf16;
+use exactile::{Schedule, bf16};
 use exactile_kernels as kernels;
+use exactile_kernels::Setting;
 use exactile_kernels::attention::Shape;
 
-use super::{compound, elementwise, orders, rows, sums};
+use super::{Case, compound, elementwise, orders, rows, sums};
 use crate::bench::Subject;
 
 /// Inputs for a GPU, for a CPU, or for a test of the harness.
@@ -59,6 +60,31 @@ fn products(size: Size, list: &mut Vec<Subject>) {
             candidates: kernels::tensor_matmul::space(),
         }));
     }
+    let wide = || extents.iter().filter(|&&extent| extent > 1024);
+    for (rows, &extent) in [16, 64, 128]
+        .into_iter()
+        .flat_map(|rows| wide().map(move |it| (rows, it)))
+    {
+        list.push(Subject {
+            case: Case {
+                kernel: "few_rows",
+                ..elementwise::tensor_matmul::<bf16>(rows, extent, extent)
+            },
+            formula,
+            candidates: few_rows(),
+        });
+    }
+    attentions(size, list);
+    for &extent in extents.iter().filter(|&&extent| extent <= 4096) {
+        list.push(Subject {
+            case: elementwise::matmul::<f32>(extent, extent, extent),
+            formula,
+            candidates: kernels::matmul::space(),
+        });
+    }
+}
+
+fn attentions(size: Size, list: &mut Vec<Subject>) {
     let heads: &[([usize; 3], bool)] = match size {
         Size::Gpu => &[
             ([128, 4096, 128], false),
@@ -83,13 +109,19 @@ fn products(size: Size, list: &mut Vec<Subject>) {
             candidates: kernels::attention::space(),
         });
     }
-    for &extent in extents.iter().filter(|&&extent| extent <= 4096) {
-        list.push(Subject {
-            case: elementwise::matmul::<f32>(extent, extent, extent),
-            formula,
-            candidates: kernels::matmul::space(),
-        });
-    }
+}
+
+/// The tiles that a product of few rows chooses, in rings of some depths, and those of many rows.
+fn few_rows() -> Vec<Setting> {
+    let depths = [4, 8].map(|stages| Setting {
+        schedule: Schedule::AUTO.stages(stages),
+        ..Setting::default()
+    });
+    let wide = kernels::tensor_matmul::space().into_iter();
+    depths
+        .into_iter()
+        .chain(wide.filter(|it| it.block == 64))
+        .collect()
 }
 
 fn vector_add(size: Size) -> Subject {
