@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::Diagnostics;
-use exactile_core::facts::{Facts, Within};
+use exactile_core::facts::{Boxed, Facts, Within};
 use exactile_core::ir::Func;
 use exactile_core::launch::printed::Prints;
 use exactile_core::launch::{Launch, Numbers};
@@ -69,9 +69,9 @@ pub(crate) struct Prepared {
     origin: Option<Origin>,
     shown: Shown,
     prints: Arc<Prints>,
-    /// Code by whether it checks bounds, by which conditions it relies on, the last whether it copies boxes, and by
+    /// Code by whether it checks bounds, by which conditions it relies on, the last which boxes it copies, and by
     /// whether it splits the grid itself.
-    codes: [[[[[Slot<Code>; 2]; 2]; 2]; 2]; 2],
+    codes: [[[[[Slot<Code>; 2]; 3]; 2]; 2]; 2],
 }
 
 impl Prepared {
@@ -138,8 +138,11 @@ impl Prepared {
             Bounds::Unchecked => &self.codes[1],
         };
         let by_boxes = &by_bounds[usize::from(facts.apart)][usize::from(facts.inside)];
-        let by_grid = &by_boxes[usize::from(facts.boxes)];
-        let boxed = self.boxed.as_ref().filter(|_| facts.boxes);
+        let by_grid = &by_boxes[facts.boxes as usize];
+        let boxed = self
+            .boxed
+            .as_ref()
+            .filter(|_| facts.boxes != Boxed::Nothing);
         let block = boxed.unwrap_or(&self.block);
         by_grid[usize::from(grid != GridMapping::Direct)].get_or_make(|| {
             let within = self.within.clone();

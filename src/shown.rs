@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 
-use exactile_core::facts::Facts;
+use exactile_core::facts::{Boxed, Facts};
 use exactile_core::ir::Func;
 use exactile_core::target::Bounds;
 use exactile_store::sum;
@@ -31,7 +31,11 @@ pub(crate) fn variant(bounds: Bounds, facts: &Facts, grid: GridMapping) -> Strin
     };
     let apart = if facts.apart { "" } else { "-meeting" };
     let inside = if facts.inside { "" } else { "-outside" };
-    let boxes = if facts.boxes { "-boxes" } else { "" };
+    let boxes = match facts.boxes {
+        Boxed::Nothing => "",
+        Boxed::Loads => "-boxes-in",
+        Boxed::All => "-boxes",
+    };
     format!("{bounds}{apart}{inside}{boxes}-{}", grid.name())
 }
 

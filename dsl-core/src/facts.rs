@@ -20,9 +20,21 @@ pub struct Facts {
     /// Whether the tensors of the traced function lie in their memory, as
     /// [`Inside`](crate::launch::Inside) asks.
     pub inside: bool,
-    /// Whether the arrays whose boxes the function loads are such as [`Boxes`](crate::launch::Boxes) asks. What is
+    /// The arrays whose boxes the function accesses that are such as [`Boxes`](crate::launch::Boxes) asks. What is
     /// prepared with it relies on it.
-    pub boxes: bool,
+    pub boxes: Boxed,
+}
+
+/// Accesses to boxes of arrays.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Boxed {
+    /// None of them.
+    #[default]
+    Nothing,
+    /// The loads.
+    Loads,
+    /// The loads and the stores.
+    All,
 }
 
 /// An argument that is an integer of a range.

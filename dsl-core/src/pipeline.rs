@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
-use crate::facts::Facts;
+use crate::facts::{Boxed, Facts};
 use crate::ir::{Func, Inst, Op};
 use crate::lower::{distributed, sequential};
 use crate::passes::boxes::Share;
@@ -20,6 +20,7 @@ use crate::schedule::assign::{assign, lanes_of, warps_of};
 use crate::schedule::homes::homes;
 use crate::schedule::pipeline::{MAX_STAGES, deepest, pipeline};
 use crate::schedule::place::place;
+use crate::schedule::results::results;
 use crate::schedule::{adjoin::adjoin, rotate::rotate, small_views, waits::wait_late};
 use crate::target::{Approximations, Bounds, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
@@ -125,7 +126,7 @@ const BLOCK: &[Stage] = &[
     plain!("tidy", tidy),
     plain!("shorten_sums", long_sums::shorten_sums),
     by_context!("boxes", |func, context| {
-        if context.facts.boxes && boxes::may_copy_boxes(func, context.target) {
+        if context.facts.boxes != Boxed::Nothing && boxes::may_copy_boxes(func, context.target) {
             boxes::raise_boxes(func, share(func, context.target, context.options));
         }
     }),
@@ -137,7 +138,9 @@ const BLOCK: &[Stage] = &[
 ];
 
 /// The names of the stages that say where tiles of a GPU lie, after [`BLOCK`].
-const SCHEDULE: &[&str] = &["assign", "place", "rotate", "homes", "pipeline", "adjoin"];
+const SCHEDULE: &[&str] = &[
+    "assign", "place", "rotate", "homes", "results", "pipeline", "adjoin",
+];
 
 /// The name of the lowering, before [`LANE`].
 const LOWER: &str = "lower";
@@ -245,8 +248,13 @@ pub fn lower(
             let share = share(block, target, options);
             let checked = options.bounds == Bounds::Checked;
             let may_end = |op: &Op| checked && op.is_checked();
-            let keep =
-                |func: &Func, load| facts.boxes && boxes::is_copied(func, load, share, &may_end);
+            let shown = |op: &Op| {
+                let stores = matches!(op, Op::StoreBox(_));
+                facts.boxes >= if stores { Boxed::All } else { Boxed::Loads }
+            };
+            let keep = |func: &Func, inst: Inst| {
+                shown(func.op(inst)) && boxes::is_copied(func, inst, share, &may_end)
+            };
             let block = without_boxes(Cow::Borrowed(block), &keep)?;
             let assigned = assign(block.into_owned(), target, &options.schedule)?;
             observe(SCHEDULE[0], &assigned);
@@ -271,11 +279,11 @@ pub fn prepare_boxed(
         return Ok(None);
     }
     let facts = Facts {
-        boxes: true,
+        boxes: Boxed::All,
         ..facts.clone()
     };
     let block = prepare(traced.clone(), target, options, &facts, observe)?;
-    Ok(Some(block).filter(|block| boxes::loads_boxes(block)))
+    Ok(Some(block).filter(|block| boxes::boxes_of(block) != Boxed::Nothing))
 }
 
 fn share(func: &Func, target: &Target, options: &Options) -> Share {
@@ -285,12 +293,12 @@ fn share(func: &Func, target: &Target, options: &Options) -> Share {
     }
 }
 
-/// The function with loads in place of boxes that `keep` does not tell.
+/// The function with loads and stores in place of boxes that `keep` does not tell.
 fn without_boxes<'a>(
     block: Cow<'a, BlockFunc>,
     keep: &dyn Fn(&Func, Inst) -> bool,
 ) -> Result<Cow<'a, BlockFunc>, Diagnostics> {
-    if !boxes::loads_boxes(&block) {
+    if boxes::boxes_of(&block) == Boxed::Nothing {
         return Ok(block);
     }
     let mut func = block.into_owned().into_inner();
@@ -335,11 +343,12 @@ pub fn expand(
     let mut refused = Diagnostics::new();
     for (func, most) in tries {
         let housed = homes(func.clone(), &may_end)?;
-        let pipelined = wait_late(pipeline(housed.clone(), target, (stated, most), &may_end)?)?;
+        let left = results(housed.clone())?;
+        let pipelined = wait_late(pipeline(left.clone(), target, (stated, most), &may_end)?)?;
         for last in adjoin(&pipelined)?.iter().chain([&pipelined]) {
             match distributed::lower(last, target, options, facts) {
                 Ok(lane) => {
-                    let stages = [func, &housed, &pipelined, last];
+                    let stages = [func, &housed, &left, &pipelined, last];
                     (2..)
                         .zip(stages)
                         .for_each(|(at, func)| observe(SCHEDULE[at], func));

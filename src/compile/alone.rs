@@ -1,8 +1,8 @@
 //! Compilations that no launch waits for: to be timed, or to be looked at.
 
-use exactile_core::facts::Facts;
+use exactile_core::facts::{Boxed, Facts};
 use exactile_core::launch::Launch;
-use exactile_core::passes::boxes::loads_boxes;
+use exactile_core::passes::boxes::boxes_of;
 use exactile_core::passes::conditions::Conditions;
 use exactile_core::target::{Distribution, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
@@ -21,7 +21,7 @@ pub(crate) const ORDINARY: Facts = Facts {
     within: Vec::new(),
     apart: true,
     inside: true,
-    boxes: true,
+    boxes: Boxed::All,
 };
 
 /// Refuses a machine that somebody has made up: its numbers may mean nothing.
@@ -51,7 +51,7 @@ pub(crate) fn compile_times(
     compilation.done("trace", &traced);
     let origin = Origin::of(&traced, facts);
     let block = compilation.prepare(traced, target, options, facts)?;
-    let boxes = loads_boxes(&block);
+    let boxes = boxes_of(&block);
     let facts = facts.clone();
     let facts = &Facts { boxes, ..facts };
     let grid = GridMapping::Direct;
@@ -114,7 +114,9 @@ pub(crate) fn lowered_for(
     let boxed = compilation.boxed(&traced, target, options, facts)?;
     let conditions = Conditions::of(&traced, &block, boxed.as_deref(), target);
     let holding = conditions.facts(launch);
-    let block = boxed.filter(|_| holding.boxes).unwrap_or(block);
+    let block = boxed
+        .filter(|_| holding.boxes != Boxed::Nothing)
+        .unwrap_or(block);
     let lane = compilation.lane(&block, target, options, &holding)?;
     let facts = Facts {
         arguments: facts.arguments.clone(),

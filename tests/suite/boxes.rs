@@ -86,3 +86,40 @@ fn boxes_have_the_bits_of_the_cpu() {
         assert_eq!(found, want, "{back:?}");
     }
 }
+
+/// The product of `[m, k]` and the transpose of `[n, k]`, where rows of the result begin `stride` elements apart.
+fn of_rows(device: &Device, [m, n, k]: [usize; 3], stride: usize) -> Vec<u32> {
+    let upload = |data: &[bf16]| Buffer::from_slice(device, data).expect("fits");
+    let (left, right) = (upload(&numbers(m * k, 3)), upload(&numbers(n * k, 4)));
+    let mut out = Buffer::<f32>::zeros(device, (m - 1) * stride + n).expect("fits");
+    let left = left.view([m, k]).expect("fits");
+    let right = right.view_strided([k, n], [1, k]).expect("fits");
+    let sums = out.view_strided_mut([m, n], [stride, 1]).expect("fits");
+    let grid = (m.div_ceil(64), n.div_ceil(64));
+    let kernel = tiles().warps(4);
+    kernel
+        .launch(device, grid, (left, right, sums))
+        .expect("runs");
+    let sums = out.to_vec().expect("reads");
+    sums.into_iter().map(f32::to_bits).collect()
+}
+
+/// Operands are boxes, and results are where their rows are such: else lanes store them. What is beside the rows stays.
+#[test]
+fn results_have_the_bits_of_the_cpu_wherever_they_go() {
+    let (cpu, lanes, gpu) = (Device::cpu(), Device::lanes(), Device::cuda(0).ok());
+    for (extents, stride) in [
+        ([64, 64, 64], 64),
+        ([65, 70, 72], 72),
+        ([40, 63, 64], 64),
+        ([40, 63, 64], 63),
+        ([72, 64, 8], 65),
+        ([1, 1, 8], 1),
+    ] {
+        let want = of_rows(&cpu, extents, stride);
+        for device in [&lanes].into_iter().chain(&gpu) {
+            let found = of_rows(device, extents, stride);
+            assert_eq!(found, want, "{extents:?} {stride}, {device}");
+        }
+    }
+}

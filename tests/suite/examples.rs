@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use exactile::{Bounds, Configure, Determinism, Kernel, Options, Schedule, Target, bf16, f16};
-use exactile_core::facts::{Facts, Known};
+use exactile_core::facts::{Boxed, Facts, Known};
 use exactile_core::pipeline;
 use exactile_core::verify::BlockFunc;
 use exactile_kernels::{
@@ -40,7 +40,7 @@ fn launched<P>(kernel: &Kernel<P>) -> Launched {
             arguments,
             apart: true,
             inside: true,
-            boxes: true,
+            boxes: Boxed::All,
             ..Facts::default()
         },
     }
@@ -202,7 +202,7 @@ fn products() -> Vec<Configuration> {
     // Where arrays are not such as copies of boxes take them.
     let mut by_lanes = list[0].clone();
     by_lanes.name = "tensor_matmul_by_lanes".to_string();
-    by_lanes.func.facts.boxes = false;
+    by_lanes.func.facts.boxes = Boxed::Nothing;
     list.extend([checked, by_lanes]);
     let bytes = scaled_matmul::rows_matmul::<i8, i32>().bm(128).bn(256);
     let floats = scaled_matmul::rows_matmul::<f32, f32>().bm(128).bn(256);
@@ -332,6 +332,10 @@ impl Made {
         if multiplies && self.count("GMMA") == 0 {
             problems.push(format!("{name} does not multiply by groups of warps"));
         }
+        let by_boxes = ["tensor_matmul_1", "tensor_matmul_6", "rows_matmul"];
+        if by_boxes.iter().any(|start| name.starts_with(start)) && self.count("UTMASTG") == 0 {
+            problems.push(format!("{name} stores its sums by lanes"));
+        }
         let multiplies_apart = ["vector_add", "sum_", "cumsum"];
         let apart = multiplies_apart.iter().any(|start| name.starts_with(start));
         if apart && self.count("FFMA") > 0 {
@@ -356,7 +360,15 @@ impl Made {
             "GMMA",
         ];
         let counts = instructions.map(|name| format!(" {} {}", name.trim(), self.count(name)));
-        format!("{}: registers {registers}{}\n", self.name, counts.concat())
+        let bulk = match self.count("UTMASTG") {
+            0 => String::new(),
+            count => format!(" UTMASTG {count}"),
+        };
+        format!(
+            "{}: registers {registers}{}{bulk}\n",
+            self.name,
+            counts.concat()
+        )
     }
 }
 

@@ -270,6 +270,7 @@ impl<'a> Machine<'a> {
                 let numbers = [&op.origin[..], &op.extents, &op.strides];
                 self.in_box(inst, op.base, numbers, self.shape(results[0]))?
             }
+            TileOp::StoreBox(op) => return self.store_box(inst, op).map(|()| Vec::new()),
             TileOp::Store(op) => return self.store(inst, op).map(|()| Vec::new()),
             TileOp::AtomicReduce(op) => return self.atomic_reduce(inst, op).map(|()| Vec::new()),
             TileOp::AtomicFetch(op) => self.atomic_fetch(inst, op)?,
@@ -365,7 +366,8 @@ impl<'a> Machine<'a> {
     ) -> Result<(), Fault> {
         let (offsets, mask) = (self.read(offsets), self.read_or(mask, 1));
         let place = |element| (mask.get(element) != 0).then(|| offsets.get(element).cast_signed());
-        self.scatter(inst, base, value, &place, write)
+        let (count, value) = (self.shape(value).elements(), self.read(value));
+        self.scatter(inst, base, (count, &value), &place, write)
     }
 
     /// Writes in ascending order at the offsets of `place`: of two equal ones the higher element wins.
@@ -373,12 +375,10 @@ impl<'a> Machine<'a> {
         &mut self,
         inst: Inst,
         base: Value,
-        value: Value,
+        (count, value): (usize, &Elements),
         place: &dyn Fn(usize) -> Option<i64>,
         write: &Write<'_>,
     ) -> Result<(), Fault> {
-        let count = self.shape(value).elements();
-        let value = self.read(value);
         let buffer = self.buffer(base);
         let mut refused = None;
         let written = (0..count).try_for_each(|element| {

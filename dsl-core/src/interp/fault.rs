@@ -225,6 +225,12 @@ pub enum SlotFault {
         /// The slot.
         slot: i64,
     },
+    /// A slot from which a copy is under way.
+    #[error("slot {slot} is written while a copy from it is under way")]
+    Leaving {
+        /// The slot.
+        slot: i64,
+    },
     /// A box begins to fill a slot that warps have released too seldom, or too often.
     #[error(
         "a box fills slot {slot} once it is released {wanted} times, and it is {released} times"

@@ -78,6 +78,13 @@ macro_rules! for_each_op {
             WaitBox "wait_box" { buffer: Value, slot: Value, turn: Value } -> none is [convergent writes];
             /// This warp has read what a box has filled a slot (`i32`) with.
             ReleaseSlot "release_slot" { buffer: Value, slot: Value } -> none is [convergent writes];
+            /// Starts to copy a slot (`i32`) to where `store_box` writes, all at once and not by lanes. What lanes have
+            /// written to the slot, a fence and a barrier after it must have shown to all warps; nobody may write there
+            /// until the copy has been waited for.
+            CopySlot "copy_slot" { buffer: Value, slot: Value, base: Value, origin: Values, extents: Values, strides: Values } -> none is [reads writes];
+            /// Waits until all `copy_slot` of the program but the last `pending` have read their slots. A barrier after it frees
+            /// these.
+            WaitSlots "wait_slots" { pending: i64 } -> none is [convergent writes];
             /// The tile in a slot (`i32`).
             SlotLoad "slot_load" { buffer: Value, slot: Value } -> stated is [reads];
             /// Writes a tile to a slot (`i32`).
@@ -173,6 +180,9 @@ macro_rules! for_each_op {
             /// Writes `base[offsets]` where the mask holds. Of two equal offsets the higher element
             /// index wins.
             Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value>, cache: Option<Cache> } -> none is [writes];
+            /// Writes a tile to where `load_box` reads one; nothing where an index is not in the extent of its axis. No other op
+            /// touches what is at `base`.
+            StoreBox "store_box" { base: Value, origin: Values, extents: Values, strides: Values, value: Value, cache: Option<Cache> } -> none is [writes];
             /// Combines `value` into `base[offsets]` where the mask holds, each element in one step that
             /// nothing divides. Equal offsets all count, of a program and of several, in no stated order: sums of
             /// floats round, and follow it; `min` and `max` of floats do not, since a NaN changes nothing and gives way to
@@ -345,6 +355,9 @@ macro_rules! for_each_op {
             /// Starts to copy `source[offset]`, aligned to 128 bytes, to the box at `origin`; what is outside of the
             /// array is not written.
             CopyOut "copy_out" { map: Value, origin: Values, source: Value, offset: Value } -> none is [convergent reads writes];
+            /// Waits until all `copy_out` of this warp but the last `pending` have read what they copy. What they write comes
+            /// later, by the end of the launch.
+            WaitCopiesRead "wait_copies_read" { pending: i64 } -> none is [convergent writes];
             /// Waits until all `copy_out` of this warp but the last `pending` are complete.
             WaitCopiesOut "wait_copies_out" { pending: i64 } -> none is [convergent writes];
         }

@@ -1,8 +1,9 @@
-//! Whether the arrays of a kernel are such that bulk copies bring boxes of them.
+//! Whether the arrays of a kernel are such that bulk copies move boxes of them.
 
 use super::{Input, Launch, LaunchExpression};
+use crate::facts::Boxed;
 use crate::ir::numbers::filling;
-use crate::ir::{Func, Literal, Op, Value, op};
+use crate::ir::{Func, Literal, Op, Value};
 
 /// What addresses and strides of arrays are multiples of, in bytes (PTX ISA, "Tensor-map").
 const ALIGN: u64 = 16;
@@ -13,15 +14,17 @@ const STRIDES: i64 = 1 << 40;
 /// The least and the greatest integer among the arguments where boxes are copied: then no index wraps.
 pub const BOX_NUMBERS: [i128; 2] = [i32::MIN as i128, i32::MAX as i128];
 
-/// A condition on the arguments of a launch: each array whose boxes are loaded ends in the memory that it begins, has
+/// A condition on the arguments of a launch: each array whose boxes are moved ends in the memory that it begins, has
 /// extents from 1 to 2^31 - 1, and is aligned as bulk copies need it. Its rows do not overlap. All integers are such
 /// as 32 bits hold.
 #[derive(Clone, Debug, Default)]
 pub struct Boxes {
-    arrays: Vec<Array>,
-    /// Whether the launch decides all numbers.
-    known: bool,
+    loaded: Arrays,
+    stored: Arrays,
 }
+
+/// Nothing where more than the launch decides the numbers of one.
+type Arrays = Option<Vec<Array>>;
 
 #[derive(Clone, Debug)]
 struct Array {
@@ -55,42 +58,47 @@ impl Boxes {
     pub fn of(func: &Func) -> Self {
         let definitions = func.definitions();
         let read = |value: &Value| LaunchExpression::of(func, &definitions, *value);
-        let array = |op: &op::LoadBox| {
-            let parameter = func.parameter_index(op.base)?;
-            let (dtype, _) = func.ty(op.base).pointee()?;
-            let axes = op.extents.iter().zip(&op.strides);
+        let array = |(base, extents, strides): (Value, &[Value], &[Value])| {
+            let (dtype, _) = func.ty(base).pointee()?;
+            let parameter = func.parameter_index(base)?;
+            let axes = extents.iter().zip(strides);
             let axes = axes.map(|(extent, stride)| Some([read(extent)?, read(stride)?]));
             Some(Array {
-                inner: inner_axis(func, &op.strides)?,
+                inner: inner_axis(func, strides)?,
                 parameter,
                 length: Input::Length(parameter, dtype),
                 element_bytes: dtype.bytes().into(),
                 axes: axes.collect::<Option<_>>()?,
             })
         };
-        let insts = func.all_insts().into_iter();
-        let boxed = |inst| {
+        let mut loaded = Vec::new();
+        let mut stored = Vec::new();
+        for inst in func.all_insts() {
             if let Op::LoadBox(op) = func.op(inst) {
-                return Some(op);
+                loaded.push(array((op.base, &op.extents, &op.strides)));
+            } else if let Op::StoreBox(op) = func.op(inst) {
+                stored.push(array((op.base, &op.extents, &op.strides)));
             }
-            None
-        };
-        let arrays = insts.filter_map(boxed).map(array);
-        let arrays: Option<Vec<Array>> = arrays.collect();
-        Self {
-            known: arrays.is_some(),
-            arrays: arrays.unwrap_or_default(),
         }
+        let [loaded, stored] = [loaded, stored].map(|arrays| arrays.into_iter().collect());
+        Self { loaded, stored }
     }
 
-    /// Whether it holds for a launch.
+    /// The accesses for which it holds in a launch; nothing where that is none.
     #[must_use]
-    pub fn hold(&self, launch: &Launch<'_>) -> bool {
-        let fits = |array: &Array| array.fits(launch) == Some(true);
+    pub fn hold(&self, launch: &Launch<'_>) -> Boxed {
         let mut numbers = (0..launch.arguments.len()).filter_map(|index| launch.integer(index));
         let [low, high] = BOX_NUMBERS;
         let small = numbers.all(|number| (low..=high).contains(&number));
-        self.known && small && self.arrays.iter().all(fits)
+        let fits = |array: &Array| array.fits(launch) == Some(true);
+        let all = |arrays: &Arrays| arrays.as_ref().is_some_and(|all| all.iter().all(fits));
+        let loads = small && all(&self.loaded);
+        let none = self.loaded.as_ref().is_none_or(Vec::is_empty);
+        match loads && all(&self.stored) {
+            true => Boxed::All,
+            false if loads && !none => Boxed::Loads,
+            false => Boxed::Nothing,
+        }
     }
 }
 

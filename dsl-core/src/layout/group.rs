@@ -76,6 +76,16 @@ pub fn chunked_slot(dim_bits: &[u32], inner: usize, dtype: DType) -> Option<Line
     LinearLayout::new(dim_bits.to_vec(), all, Vec::new(), Vec::new()).ok()
 }
 
+/// The layout of a slot from which a bulk copy takes a tile, of which elements along `inner` are contiguous; `None` where it
+/// has too few of them.
+#[must_use]
+pub fn result_slot(dim_bits: &[u32], inner: usize, dtype: DType) -> Option<LinearLayout> {
+    let enough = *dim_bits.get(inner)? >= chunk_bits(dtype);
+    enough
+        .then(|| chunked_slot(dim_bits, inner, dtype))
+        .flatten()
+}
+
 /// The axis along which elements of an operand are contiguous in such a slot.
 #[must_use]
 pub fn inner_axis(slot: &LinearLayout, dtype: DType) -> Option<usize> {

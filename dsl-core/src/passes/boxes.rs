@@ -1,21 +1,21 @@
-//! Loads that read boxes of arrays: operands of products by tensor cores, which bulk copies then bring to shared
-//! memory without a lane that computes an address.
+//! Accesses to boxes of arrays: loads of operands of products by tensor cores, which bulk copies then bring to shared
+//! memory without a lane that computes an address, and stores of what follows from the sums, which they take from there.
 //!
-//! A load is that of a box if its offsets are a sum of an index times a stride along each axis, and its mask says of
+//! An access is one of a box if its offsets are a sum of an index times a stride along each axis, and its mask says of
 //! each index that it is in an extent. What the copies ask of a launch beside, [`Boxes`](crate::launch::Boxes) says.
 
+mod made;
+mod stores;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
-use super::expand_tiles::place;
 use super::indices::Indices;
 use super::linear::Linear;
 use super::ranges::Range;
-use crate::builder::Builder;
-use crate::diagnostic::Loc;
 use crate::entity::EntityMap;
+use crate::facts::Boxed;
 use crate::ir::index_map::{dim_bits, dim_offset};
 use crate::ir::numbers::filling;
 use crate::ir::op::Control;
@@ -33,6 +33,14 @@ struct Array {
     origin: Vec<Linear>,
     extents: Vec<Linear>,
     strides: Vec<Linear>,
+}
+
+impl Array {
+    /// The axis along which elements are contiguous.
+    fn inner(&self) -> Option<usize> {
+        let mut axes = (0..self.strides.len()).rev();
+        axes.find(|&axis| self.strides[axis].constant() == Some(1))
+    }
 }
 
 /// What is known of a function.
@@ -60,11 +68,23 @@ pub fn may_copy_boxes(func: &Func, target: &Target) -> bool {
     target.gpu.copies_boxes && insts.any(multiplied)
 }
 
-/// Whether a function loads boxes of arrays.
+/// Whether an instruction accesses a box of an array.
+fn is_of_box(func: &Func, inst: Inst) -> bool {
+    matches!(func.op(inst), Op::LoadBox(_) | Op::StoreBox(_))
+}
+
+/// Which boxes of arrays a function accesses.
 #[must_use]
-pub fn loads_boxes(func: &Func) -> bool {
-    let mut insts = func.all_insts().into_iter();
-    insts.any(|inst| matches!(func.op(inst), Op::LoadBox(_)))
+pub fn boxes_of(func: &Func) -> Boxed {
+    let has = |is: fn(&Op) -> bool| func.all_insts().into_iter().any(|inst| is(func.op(inst)));
+    match (
+        has(|op| matches!(op, Op::StoreBox(_))),
+        has(|op| matches!(op, Op::LoadBox(_))),
+    ) {
+        (true, _) => Boxed::All,
+        (false, true) => Boxed::Loads,
+        (false, false) => Boxed::Nothing,
+    }
 }
 
 /// Who shares a product: so many warps, with so much shared memory.
@@ -76,7 +96,8 @@ pub struct Share {
     pub shared_bytes: u32,
 }
 
-/// Makes `load_box` of loads that only a product by groups of warps reads.
+/// Makes `load_box` of loads that only a product by groups of warps reads, and `store_box` of stores of what follows from
+/// the sums of one.
 pub fn raise_boxes(func: &mut Func, share: Share) {
     let found = {
         let [low, high] = BOX_NUMBERS;
@@ -87,7 +108,9 @@ pub fn raise_boxes(func: &mut Func, share: Share) {
         };
         let operands = operands(func, share).into_iter();
         let arrays = operands.filter_map(|(load, of)| Some((load, known.array(load, of)?)));
-        arrays.collect::<BTreeMap<Inst, Array>>()
+        let stores = stores::results(func, share).into_iter();
+        let stores = stores.filter_map(|store| Some((store, known.stored(store, share)?)));
+        arrays.chain(stores).collect::<BTreeMap<Inst, Array>>()
     };
     if found.is_empty() {
         return;
@@ -96,17 +119,17 @@ pub fn raise_boxes(func: &mut Func, share: Share) {
     for region in func.all_regions() {
         for inst in std::mem::take(&mut func.region_mut(region).insts) {
             if let Some(array) = found.get(&inst) {
-                raised(func, region, inst, array);
+                made::raised(func, region, inst, array);
             }
             func.region_mut(region).insts.push(inst);
         }
     }
 }
 
-/// Makes loads with masks of each `load_box` that no bulk copy can bring: `keep` tells those that one can.
+/// Makes loads and stores with masks of each access to a box that no bulk copy can move: `keep` tells those that one can.
 pub fn expand_boxes(func: &mut Func, keep: &dyn Fn(&Func, Inst) -> bool) {
     let boxes = func.all_insts().into_iter();
-    let boxes = boxes.filter(|&inst| matches!(func.op(inst), Op::LoadBox(_)));
+    let boxes = boxes.filter(|&inst| is_of_box(func, inst));
     let found: Vec<Inst> = boxes.filter(|&inst| !keep(func, inst)).collect();
     if found.is_empty() {
         return;
@@ -115,7 +138,7 @@ pub fn expand_boxes(func: &mut Func, keep: &dyn Fn(&Func, Inst) -> bool) {
     for region in func.all_regions() {
         for inst in std::mem::take(&mut func.region_mut(region).insts) {
             if found.contains(&inst) {
-                expanded(func, region, inst);
+                made::expanded(func, region, inst);
             }
             func.region_mut(region).insts.push(inst);
         }
@@ -200,10 +223,13 @@ fn counted_regions(func: &Func) -> Vec<Region> {
     found
 }
 
-/// Whether a bulk copy can bring a box to a product that groups of so many warps share. Where accesses are checked, a
-/// program may end beside one that is checked, and no copy may be under way then.
+/// Whether a bulk copy can bring a box to a product that groups of so many warps share, or take one from shared memory. Where
+/// accesses are checked, a program may end beside one that is checked, and no copy may be under way then.
 #[must_use]
 pub fn is_copied(func: &Func, load: Inst, share: Share, may_end: &dyn Fn(&Op) -> bool) -> bool {
+    if let Op::StoreBox(op) = func.op(load) {
+        return stores::is_taken(func, op, share);
+    }
     let mut regions = counted_regions(func).into_iter();
     let own = regions.find(|&region| func.region(region).insts.contains(&load));
     let ends = own.is_none_or(|region| {
@@ -239,17 +265,24 @@ impl Known<'_> {
             let op = |value: Value| Some(self.func.op(self.definitions[value]?));
             filling(other, op).is_some_and(Literal::is_positive_zero)
         });
-        let shape = self.func.ty(op.offsets).shape;
-        if !only_read || !zero || shape.rank() != 2 {
+        if !only_read || !zero {
             return None;
         }
-        let steps = self.indices.fact(op.offsets).steps()?;
+        let array = self.in_box(op.offsets, op.mask?)?;
+        let shape = self.func.ty(op.offsets).shape;
+        operand_slot(&dim_bits(&shape), array.inner()?, of)?;
+        Some(array)
+    }
+
+    /// The array of which offsets with a mask are a box.
+    fn in_box(&self, offsets: Value, mask: Value) -> Option<Array> {
+        let shape = self.func.ty(offsets).shape;
+        if shape.rank() != 2 {
+            return None;
+        }
+        let steps = self.indices.fact(offsets).steps()?;
         let strides: Vec<Linear> = steps.into_iter().cloned().collect();
-        let inner = (0..2)
-            .rev()
-            .find(|&axis| strides[axis].constant() == Some(1))?;
-        operand_slot(&dim_bits(&shape), inner, of)?;
-        let (origin, extents) = self.axes(op.mask?, shape)?;
+        let (origin, extents) = self.axes(mask, shape)?;
         let place = origin[0]
             .times(&strides[0])?
             .plus(&origin[1].times(&strides[1])?)?;
@@ -270,7 +303,7 @@ impl Known<'_> {
                 .into_iter()
                 .flatten()
                 .all(told)
-            && self.indices.origin(op.offsets) == Some(place);
+            && self.indices.origin(offsets) == Some(place);
         fits.then_some(Array {
             origin,
             extents,
@@ -393,67 +426,6 @@ impl Known<'_> {
     }
 }
 
-/// Appends the numbers of an array, and makes a load one of a box of it.
-fn raised(func: &mut Func, region: Region, load: Inst, array: &Array) {
-    let Op::Load(op::Load { base, cache, .. }) = *func.op(load) else {
-        return;
-    };
-    let [origin, extents, strides] = within(func, region, load, |builder| {
-        [&array.origin, &array.extents, &array.strides]
-            .map(|sums| sums.iter().map(|sum| number(builder, sum)).collect())
-    });
-    func.inst_mut(load).op = Op::LoadBox(op::LoadBox {
-        base,
-        origin,
-        extents,
-        strides,
-        cache,
-    });
-}
-
-/// Appends the offsets and the mask of a box, and makes it a load of them.
-fn expanded(func: &mut Func, region: Region, load: Inst) {
-    let Op::LoadBox(boxed) = func.op(load).clone() else {
-        return;
-    };
-    let shape = func.ty(func.inst(load).results[0]).shape;
-    let tensor = op::Tensor {
-        base: boxed.base,
-        extents: boxed.extents,
-        strides: boxed.strides,
-        offset: None,
-    };
-    let (offsets, mask) = within(func, region, load, |builder| {
-        place(builder, &tensor, &boxed.origin, shape)
-    });
-    func.inst_mut(load).op = Op::Load(op::Load {
-        base: tensor.base,
-        offsets,
-        mask: Some(mask),
-        other: None,
-        cache: boxed.cache,
-    });
-}
-
-/// Appends to a region what `fill` builds, at the place of an instruction.
-fn within<T>(
-    func: &mut Func,
-    region: Region,
-    inst: Inst,
-    fill: impl FnOnce(&mut Builder) -> T,
-) -> T {
-    let loc: Loc = func.inst(inst).loc.clone();
-    let owned = std::mem::replace(func, Func::new("", func.stage));
-    let mut builder = Builder::resume(owned);
-    builder.set_loc(loc);
-    builder.enter(region);
-    let filled = fill(&mut builder);
-    *func = builder
-        .finish()
-        .expect("broken invariant: numbers of indices are of one type");
-    filled
-}
-
 /// The comparison of the sides the other way round.
 fn swapped(op: CompareOp) -> CompareOp {
     match op {
@@ -463,19 +435,4 @@ fn swapped(op: CompareOp) -> CompareOp {
         CompareOp::Ge => CompareOp::Le,
         CompareOp::Eq | CompareOp::Ne => op,
     }
-}
-
-/// A sum of products as a scalar.
-fn number(builder: &mut Builder, sum: &Linear) -> Value {
-    let mut found: Option<Value> = None;
-    for (factors, times) in sum.terms() {
-        let mut product: Option<Value> = None;
-        let constant = (times != 1 || factors.is_empty()).then(|| builder.index(times));
-        for factor in factors.iter().copied().chain(constant) {
-            product = Some(product.map_or(factor, |it| builder.mul(it, factor)));
-        }
-        let product = product.expect("broken invariant: a product has a factor");
-        found = Some(found.map_or(product, |it| builder.add(it, product)));
-    }
-    found.unwrap_or_else(|| builder.index(0))
 }

@@ -2,7 +2,7 @@
 //! show is not assumed.
 
 use super::apart;
-use crate::facts::Facts;
+use crate::facts::{Boxed, Facts};
 use crate::ir::{DType, Func, Value};
 use crate::launch::{Boxes, Inside, Launch, Numbers};
 use crate::target::{Distribution, Target};
@@ -25,7 +25,7 @@ pub struct OfNumbers {
 }
 
 impl Conditions {
-    /// Those of a traced function, of what is lowered for `target` in its place, and of what loads boxes in place of
+    /// Those of a traced function, of what is lowered for `target` in its place, and of what accesses boxes in place of
     /// that.
     #[must_use]
     pub fn of(traced: &Func, prepared: &Func, boxed: Option<&Func>, target: &Target) -> Self {
@@ -83,7 +83,10 @@ impl Conditions {
             within: Vec::new(),
             apart: numbers.apart,
             inside: numbers.inside,
-            boxes: self.boxes.as_ref().is_some_and(|boxes| boxes.hold(launch)),
+            boxes: self
+                .boxes
+                .as_ref()
+                .map_or(Boxed::Nothing, |it| it.hold(launch)),
         }
     }
 }

@@ -78,17 +78,12 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
             let map = op.map(&func.ty(x).shape, &func.ty(data.results[0]).shape);
             vec![Rc::new(map.push(&results[0])?.0)]
         }
-        ScheduleOp::SlotOp(op) => everywhere(match op {
-            SlotOp::Buffer(_) | SlotOp::SlotLoad(_) => scalar(),
-            SlotOp::CopyBox(_) | SlotOp::WaitBox(_) | SlotOp::ReleaseSlot(_) => scalar(),
-            SlotOp::CopyLanes(op) => of(op.offsets)?,
-            SlotOp::SlotStore(op) => of(op.value)?,
-            SlotOp::DotSlots(op) => return Ok(product_of_slots(func, op, results, count)),
-        }),
+        ScheduleOp::SlotOp(op) => return of_slot(func, op, results, (count, of)),
         ScheduleOp::OrderOp(_) => everywhere(results.first().map_or_else(scalar, Rc::clone)),
         ScheduleOp::Elementwise(_) | ScheduleOp::Load(_) => everywhere(Rc::clone(&results[0])),
         ScheduleOp::AtomicFetch(_) => everywhere(Rc::clone(&results[0])),
         ScheduleOp::Store(op) => everywhere(of(op.value)?),
+        ScheduleOp::StoreBox(op) => everywhere(of(op.value)?),
         ScheduleOp::AtomicReduce(op) => everywhere(of(op.value)?),
         ScheduleOp::Assert(op) => everywhere(of(op.condition)?),
         ScheduleOp::Histogram(op) => everywhere(of(op.x)?),
@@ -116,6 +111,29 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
         operands,
         results,
         regions,
+    })
+}
+
+/// What an op of slots asks, of so many operands.
+fn of_slot(
+    func: &Func,
+    op: SlotOp<'_>,
+    results: Vec<Place>,
+    (count, of): (usize, &mut Of<'_>),
+) -> Result<Form, LayoutError> {
+    let scalar = || of_scalars(func.warps.trailing_zeros());
+    let place = match op {
+        SlotOp::Buffer(_) | SlotOp::SlotLoad(_) => scalar(),
+        SlotOp::CopyBox(_) | SlotOp::WaitBox(_) | SlotOp::ReleaseSlot(_) => scalar(),
+        SlotOp::CopySlot(_) | SlotOp::WaitSlots(_) => scalar(),
+        SlotOp::CopyLanes(op) => of(op.offsets)?,
+        SlotOp::SlotStore(op) => of(op.value)?,
+        SlotOp::DotSlots(op) => return Ok(product_of_slots(func, op, results, count)),
+    };
+    Ok(Form {
+        operands: vec![place; count],
+        results,
+        regions: Vec::new(),
     })
 }
 

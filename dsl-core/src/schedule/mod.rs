@@ -2,7 +2,8 @@
 //!
 //! [`assign`] chooses layouts for what is computed, [`place`] gives every op its tiles in the layouts that
 //! `form` says it asks for. What is printed between the two states what matters. [`homes`] and
-//! [`pipeline`] put operands and loads that run ahead into shared memory; what comes out is lowered as it stands.
+//! [`pipeline`] put operands and loads that run ahead into shared memory, [`results`] what bulk copies take from there;
+//! what comes out is lowered as it stands.
 
 pub mod adjoin;
 mod ahead;
@@ -15,6 +16,7 @@ mod overlap;
 pub mod pipeline;
 pub mod place;
 mod read_back;
+pub mod results;
 mod rings;
 pub mod rotate;
 pub mod small_views;

@@ -11,6 +11,7 @@ use std::ops::Deref;
 use crate::diagnostic::Diagnostics;
 use crate::ir::op::{BlockOp, LaneOp, ScheduleOp};
 use crate::ir::{Func, Inst, Stage};
+pub(crate) use placement::left_by_branches;
 pub use placement::placement;
 pub use structure::MAX_PARAMETERS;
 

@@ -36,6 +36,8 @@ struct State {
     touched: BTreeSet<Value>,
     /// The buffers that products may read that nobody has waited for.
     multiplied: BTreeSet<Value>,
+    /// Those that bulk copies may read so.
+    copied: BTreeSet<Value>,
 }
 
 impl State {
@@ -43,6 +45,7 @@ impl State {
         self.whole.retain(|buffer| other.whole.contains(buffer));
         self.touched.extend(&other.touched);
         self.multiplied.extend(&other.multiplied);
+        self.copied.extend(&other.copied);
     }
 }
 
@@ -70,13 +73,22 @@ impl Replay<'_> {
             } else if let Op::Settle(op::Settle { pending: 0, .. }) = op {
                 let read = std::mem::take(&mut state.multiplied);
                 read.into_iter().for_each(|it| self.touch(inst, it, state));
+            } else if let Op::CopyOut(op) = op {
+                state.copied.insert(op.source);
+            } else if let Op::WaitCopiesOut(op::WaitCopiesOut { pending: 0 })
+            | Op::WaitCopiesRead(op::WaitCopiesRead { pending: 0 }) = op
+            {
+                let read = std::mem::take(&mut state.copied);
+                read.into_iter().for_each(|it| self.touch(inst, it, state));
             } else if let Op::Alloc(op) = op {
                 self.begin(inst, op, state);
             } else if let Op::If(op) = op {
-                let mut other = state.clone();
+                let (mut other, before) = (state.clone(), state.copied.clone());
                 self.region(op.on_true, state);
                 self.region(op.on_false, &mut other);
+                let left = left_by_branches(&before, [&state.copied, &other.copied]);
                 state.join(&other);
+                state.copied = left;
             } else if let Op::For(op) = op {
                 self.repeat(None, op.body, state);
             } else if let Op::While(op) = op {
@@ -122,7 +134,11 @@ impl Replay<'_> {
             let other = &self.bytes[other];
             own.start < other.end && other.start < own.end
         };
-        let mut used = state.touched.iter().chain(&state.multiplied);
+        let mut used = state
+            .touched
+            .iter()
+            .chain(&state.multiplied)
+            .chain(&state.copied);
         if self.func.warps > 0 && used.any(overlaps) {
             let message = "lanes may still use the bytes in which this buffer begins";
             self.errors.insert(inst, message.to_string());
@@ -130,4 +146,15 @@ impl Replay<'_> {
         state.whole.retain(|other| !overlaps(other));
         state.whole.insert(buffer);
     }
+}
+
+/// What bulk copies may still read after two branches: one warp has started them, and waits for them in its branch.
+pub(crate) fn left_by_branches<T: Copy + Ord>(
+    before: &BTreeSet<T>,
+    after: [&BTreeSet<T>; 2],
+) -> BTreeSet<T> {
+    let [a, b] = after;
+    let begun = a.union(b).filter(|it| !before.contains(it));
+    let kept = a.intersection(b);
+    begun.chain(kept).copied().collect()
 }

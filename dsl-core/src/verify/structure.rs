@@ -374,7 +374,7 @@ impl Checker<'_> {
             self.tensors
                 .insert(self.func.inst(inst).results[0], op.base);
         }
-        writes |= matches!(op, Op::Print(_));
+        writes |= matches!(op, Op::Print(_) | Op::StoreBox(_) | Op::CopySlot(_));
         if let Op::TileStore(op::TileStore { tensor: to, .. })
         | Op::TileAtomic(op::TileAtomic { tensor: to, .. })
         | Op::TileFetch(op::TileFetch { tensor: to, .. })

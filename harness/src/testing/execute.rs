@@ -11,7 +11,7 @@ mod cuda;
 use std::borrow::Cow;
 use std::fmt;
 
-use exactile_core::facts::{Facts, Within};
+use exactile_core::facts::{Boxed, Facts, Within};
 use exactile_core::interp::lane::{Report, Timing};
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::{Func, Grid, Stage};
@@ -300,7 +300,9 @@ pub fn compile_prepared(
     let boxed = boxed.map_err(|error| error.to_string())?;
     let conditions = Conditions::of(func, &prepared, boxed.as_deref(), target);
     let facts = conditions.facts(&launch);
-    let block = boxed.filter(|_| facts.boxes).map_or(prepared, Cow::Owned);
+    let block = boxed
+        .filter(|_| facts.boxes != Boxed::Nothing)
+        .map_or(prepared, Cow::Owned);
     pipeline::lower(&block, target, options, &facts, observe).map_err(|error| error.to_string())
 }
 

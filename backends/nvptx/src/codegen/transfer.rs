@@ -58,12 +58,8 @@ impl<'c> Emitter<'_, 'c> {
             TransferOp::NamedArrive(op) => self.named("arrive", op.id, op.warps),
             TransferOp::CopyIn(op) => self.copy_in(op),
             TransferOp::CopyOut(op) => self.copy_out(op),
-            TransferOp::WaitCopiesOut(op) => {
-                let pending = op.pending;
-                let text =
-                    format!("@one cp.async.bulk.wait_group {pending};\nbar.warp.sync 0xffffffff;");
-                self.together(by_one_lane(&text), &[])
-            }
+            TransferOp::WaitCopiesRead(op) => self.wait_for_out(".read", op.pending),
+            TransferOp::WaitCopiesOut(op) => self.wait_for_out("", op.pending),
         }
     }
 
@@ -161,6 +157,12 @@ impl<'c> Emitter<'_, 'c> {
              @one cp.async.bulk.commit_group;"
         );
         self.together(by_one_lane(&text), &[vec![source], corner].concat())
+    }
+
+    fn wait_for_out(&self, what: &str, pending: i64) -> Result<()> {
+        let wait = format!("@one cp.async.bulk.wait_group{what} {pending};");
+        let text = by_one_lane(&format!("{wait}\nbar.warp.sync 0xffffffff;"));
+        self.together(text, &[])
     }
 
     fn element_of(&self, base: Value) -> Result<DType> {

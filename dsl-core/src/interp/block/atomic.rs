@@ -52,7 +52,8 @@ impl Machine<'_> {
             old.borrow_mut()[element as usize] = found;
             Ok(())
         };
-        self.scatter(inst, base, value, place, &write)?;
+        let (count, value) = (self.shape(value).elements(), self.read(value));
+        self.scatter(inst, base, (count, &value), place, &write)?;
         Ok(Elements::new(old.into_inner()))
     }
 

@@ -15,6 +15,16 @@ struct Copy {
     elements: Elements,
 }
 
+/// A copy to memory that is under way.
+struct Leaving {
+    inst: Inst,
+    place: (Value, i64),
+    base: Value,
+    /// The offset of each element; `None` outside of the array.
+    to: Vec<Option<i64>>,
+    elements: Elements,
+}
+
 /// What a program has in shared memory.
 #[derive(Default)]
 pub(super) struct Shared {
@@ -29,6 +39,7 @@ pub(super) struct Shared {
     released: BTreeMap<(Value, i64), i64>,
     /// The slots that each product under way may still read.
     products: VecDeque<(Inst, Vec<(Value, i64)>)>,
+    leaving: VecDeque<Leaving>,
 }
 
 impl Shared {
@@ -71,6 +82,8 @@ impl Machine<'_> {
                 *self.shared.released.entry(place).or_default() += 1;
                 Ok(Vec::new())
             }
+            SlotOp::CopySlot(op) => self.copy_slot(inst, op).map(|()| Vec::new()),
+            SlotOp::WaitSlots(op) => self.wait_slots(op.pending).map(|()| Vec::new()),
             SlotOp::SlotLoad(op) => Ok(vec![self.in_slot(inst, op.buffer, op.slot)?]),
             SlotOp::SlotStore(op) => {
                 let place = self.slot(inst, op.buffer, op.slot)?;
@@ -161,6 +174,31 @@ impl Machine<'_> {
         Ok(())
     }
 
+    fn copy_slot(&mut self, inst: Inst, op: &op::CopySlot) -> Result<(), Fault> {
+        let place = self.slot(inst, op.buffer, op.slot)?;
+        let elements = self.in_slot(inst, op.buffer, op.slot)?;
+        let numbers = [&op.origin[..], &op.extents, &op.strides];
+        let to = self.box_places(numbers, self.shape(op.buffer));
+        self.shared.leaving.push_back(Leaving {
+            inst,
+            place,
+            base: op.base,
+            to,
+            elements,
+        });
+        Ok(())
+    }
+
+    /// Writes what has been copied from slots, but the last copies.
+    fn wait_slots(&mut self, pending: i64) -> Result<(), Fault> {
+        while self.shared.leaving.len() as i64 > pending
+            && let Some(copy) = self.shared.leaving.pop_front()
+        {
+            self.put(copy.inst, copy.base, &copy.to, &copy.elements)?;
+        }
+        Ok(())
+    }
+
     /// What lies in a slot.
     fn in_slot(&self, inst: Inst, buffer: Value, slot: Value) -> Result<Elements, Fault> {
         let place = self.slot(inst, buffer, slot)?;
@@ -187,9 +225,12 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether a slot may be written: no copy to it is under way, and no product reads it.
+    /// Whether a slot may be written: no copy to it or from it is under way, and no product reads it.
     fn free(&self, inst: Inst, place: (Value, i64)) -> Result<(), Fault> {
         self.settled(inst, place)?;
+        if self.shared.leaving.iter().any(|copy| copy.place == place) {
+            return Err(self.fault(inst, SlotFault::Leaving { slot: place.1 }.into()));
+        }
         let mut products = self.shared.products.iter();
         match products.any(|(_, slots)| slots.contains(&place)) {
             true => Err(self.fault(inst, SlotFault::Multiplying { slot: place.1 }.into())),
@@ -225,6 +266,7 @@ impl Machine<'_> {
     /// Whether a program that ends has waited for what it copies and multiplies.
     pub(super) fn ended(&self) -> Result<(), Fault> {
         let copies = self.shared.under_way().map(|copy| copy.inst);
+        let copies = copies.chain(self.shared.leaving.iter().map(|copy| copy.inst));
         let mut left = copies.chain(self.shared.products.iter().map(|&(inst, _)| inst));
         match left.next() {
             Some(inst) => Err(self.fault(inst, FaultKind::Unfinished { lane: 0 })),

@@ -33,13 +33,9 @@ impl Machine<'_> {
                 mask,
                 ..
             }) => {
-                let program = self.program;
                 let place = self.tile_places(*tensor, origin, *value, *mask);
-                let place = |element: usize| place[element];
-                let write = |buffer: &mut Buffer<'_>, index, element, bits| {
-                    buffer.store(program, index, element, bits)
-                };
-                self.scatter(inst, *tensor, *value, &place, &write)?;
+                let value = self.read(*value);
+                self.put(inst, *tensor, &place, &value)?;
                 Ok(Vec::new())
             }
             TensorOp::TileAtomic(op) => {
@@ -68,13 +64,45 @@ impl Machine<'_> {
         &mut self,
         inst: Inst,
         base: Value,
-        [origin, extents, strides]: [&[Value]; 3],
+        numbers: [&[Value]; 3],
         shape: Shape,
     ) -> Result<Elements, Fault> {
-        let axis = |at: usize| (self.index(extents[at]), self.index(strides[at]));
-        let inside = self.places(&axis, origin, shape);
+        let inside = self.box_places(numbers, shape);
         let place = |element: usize| inside[element];
         self.gathered(inst, base, shape.elements(), &place, &Elements::uniform(0))
+    }
+
+    pub(super) fn store_box(&mut self, inst: Inst, op: &op::StoreBox) -> Result<(), Fault> {
+        let numbers = [&op.origin[..], &op.extents, &op.strides];
+        let places = self.box_places(numbers, self.shape(op.value));
+        let value = self.read(op.value);
+        self.put(inst, op.base, &places, &value)
+    }
+
+    /// The offset of each element of a box; `None` outside of its array.
+    pub(super) fn box_places(
+        &self,
+        [origin, extents, strides]: [&[Value]; 3],
+        shape: Shape,
+    ) -> Vec<Option<i64>> {
+        let axis = |at: usize| (self.index(extents[at]), self.index(strides[at]));
+        self.places(&axis, origin, shape)
+    }
+
+    /// Writes each element that has an offset.
+    pub(super) fn put(
+        &mut self,
+        inst: Inst,
+        base: Value,
+        places: &[Option<i64>],
+        value: &Elements,
+    ) -> Result<(), Fault> {
+        let program = self.program;
+        let place = |element: usize| places[element];
+        let write = |buffer: &mut Buffer<'_>, index, element, bits| {
+            buffer.store(program, index, element, bits)
+        };
+        self.scatter(inst, base, (places.len(), value), &place, &write)
     }
 
     /// The offset of each element that is written with `value`; `None` where it is not.

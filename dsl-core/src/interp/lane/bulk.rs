@@ -32,6 +32,8 @@ pub(super) struct Flight {
     elements: Vec<(Option<i64>, i64)>,
     local: Allocation,
     end: End,
+    /// What a copy out has read, once somebody has waited for that.
+    read: Option<Vec<u64>>,
 }
 
 #[derive(Clone)]
@@ -47,9 +49,9 @@ enum End {
 }
 
 impl Transfer {
-    /// The instruction and lane of a bulk copy that is under way, as an error.
+    /// The instruction and lane of a bulk copy that moves data of shared memory, as an error.
     pub(super) fn nothing_flies(&self) -> Result<(), (Inst, u64)> {
-        match self.flights.first() {
+        match self.flights.iter().find(|it| it.read.is_none()) {
             Some(flight) => Err((flight.inst, flight.lane)),
             None => Ok(()),
         }
@@ -90,16 +92,17 @@ impl Runner<'_, '_> {
             elements,
             local,
             end,
+            read: None,
         };
-        self.take_off(flight, bulk, true)
+        self.take_off(flight, [bulk; 2], true)
     }
 
     pub(super) fn copy_out(&mut self, inst: Inst, op: &op::CopyOut) -> Result<(), FaultKind> {
         let (argument, local, elements) =
             self.transferred(inst, (op.map, &op.origin), (op.source, op.offset))?;
         let warp = self.warp.index;
-        let bulk = self.warp.out.start(inst);
-        let number = bulk.time;
+        let bulk = [&mut self.warp.out, &mut self.warp.read].map(|it| it.start(inst));
+        let number = bulk[0].time;
         let flight = Flight {
             inst,
             lane: self.warp.lane(0) as u64,
@@ -107,6 +110,7 @@ impl Runner<'_, '_> {
             elements,
             local,
             end: End::Out { warp, number },
+            read: None,
         };
         self.take_off(flight, bulk, false)
     }
@@ -164,18 +168,37 @@ impl Runner<'_, '_> {
         self.warp.wait = Some((inst, Wait::Out(number)));
     }
 
-    /// Notes what a copy will touch, and lets it go.
-    fn take_off(&mut self, flight: Flight, bulk: Bulk, inwards: bool) -> Result<(), FaultKind> {
+    /// What the copies have read is theirs from here on.
+    pub(super) fn wait_copies_read(&mut self, op: &op::WaitCopiesRead) {
+        let number = self.warp.read.all_but(op.pending);
+        let machine = &mut *self.machine;
+        for flight in &mut machine.transfer.flights {
+            if flight.read.is_none() && flight.is_out_of(self.warp.index, number) {
+                let places = flight.elements.iter();
+                let read = places.map(|&(_, at)| machine.shared.peek(flight.local, at));
+                flight.read = Some(read.collect());
+            }
+        }
+        self.warp.read.finish(number, &mut self.warp.clock);
+    }
+
+    /// Notes what a copy will touch, in memory and in shared memory, and lets it go.
+    fn take_off(
+        &mut self,
+        flight: Flight,
+        [global_bulk, local_bulk]: [Bulk; 2],
+        inwards: bool,
+    ) -> Result<(), FaultKind> {
         let who = self.warp.accessor(self.machine.program, 0);
         let machine = &mut *self.machine;
         for &(global, local) in &flight.elements {
             if let (Some(index), Slot::Buffer(buffer)) =
                 (global, &mut machine.slots[flight.argument])
             {
-                lane_memory::bulk_global(buffer, (who, bulk), index, !inwards)?;
+                lane_memory::bulk_global(buffer, (who, global_bulk), index, !inwards)?;
             }
             let shared = &mut machine.shared;
-            shared.bulk(flight.local, (who, bulk), local, inwards)?;
+            shared.bulk(flight.local, (who, local_bulk), local, inwards)?;
         }
         match machine.copies {
             Moment::Earliest => machine.land(flight).map_err(|fault| fault.kind),
@@ -256,11 +279,12 @@ impl Machine<'_> {
 
     /// The bits of a copy go over, and who waits for it hears of it.
     fn land(&mut self, flight: Flight) -> Result<(), Fault> {
-        for &(global, local) in &flight.elements {
+        for (number, &(global, local)) in flight.elements.iter().enumerate() {
             let outwards = matches!(flight.end, End::Out { .. });
             let moved = match (global, &mut self.slots[flight.argument]) {
                 (Some(at), Slot::Buffer(buffer)) if outwards => {
-                    let bits = self.shared.peek(flight.local, local);
+                    let read = flight.read.as_ref().map(|read| read[number]);
+                    let bits = read.unwrap_or_else(|| self.shared.peek(flight.local, local));
                     buffer.store(self.program, at, flight.lane, bits)
                 }
                 (Some(at), Slot::Buffer(buffer)) => {

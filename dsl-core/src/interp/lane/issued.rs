@@ -55,15 +55,15 @@ impl Issued {
 impl Warp {
     /// What it has started and not waited for, and its first lane.
     pub(super) fn unfinished(&self) -> Option<(u64, Inst)> {
-        let left = [self.out, self.products]
+        let left = [self.read, self.products]
             .iter()
             .find_map(Issued::unfinished);
         left.map(|inst| (self.lane(0) as u64, inst))
     }
 
-    /// Forgets what a program has started that has ended early.
+    /// What it has started is over, as a program has ended.
     pub(super) fn abandon(&mut self) {
-        for issued in [&mut self.out, &mut self.products] {
+        for issued in [&mut self.out, &mut self.read, &mut self.products] {
             issued.finish(issued.started, &mut self.clock);
         }
     }

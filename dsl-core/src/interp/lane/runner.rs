@@ -27,8 +27,9 @@ pub(super) struct Warp {
     pub(super) wait: Option<(Inst, Wait)>,
     pub(super) clock: Clock,
     pub(super) copies: Copies,
-    /// Its copies out.
+    /// Its copies out, as they write, and as they read.
     pub(super) out: Issued,
+    pub(super) read: Issued,
     pub(super) products: Issued,
 }
 
@@ -53,6 +54,7 @@ impl Warp {
             copies: Copies::new(lanes(func)),
             out: Issued::new(super::warps(func) + index),
             products: Issued::new(2 * super::warps(func) + index),
+            read: Issued::new(3 * super::warps(func) + index),
         }
     }
 

@@ -131,9 +131,11 @@ impl<'a> Scheduler<'a> {
         self.machine.nothing_left()?;
         let unfinished = |warp: &Warp| warp.unfinished_copy().or_else(|| warp.unfinished());
         let unfinished = self.warps.iter().find_map(unfinished);
-        unfinished.map_or(Ok(()), |(lane, inst)| {
-            Err(self.machine.fault(inst, FaultKind::Unfinished { lane }))
-        })
+        if let Some((lane, inst)) = unfinished {
+            return Err(self.machine.fault(inst, FaultKind::Unfinished { lane }));
+        }
+        self.warps.iter_mut().for_each(Warp::abandon);
+        Ok(())
     }
 
     /// Brings all warps to the start of a program, after all that they did before.
@@ -162,6 +164,9 @@ impl<'a> Scheduler<'a> {
             .transfer
             .nothing_flies()
             .map_err(|(inst, lane)| machine.fault(inst, FaultKind::Unfinished { lane }))?;
+        while !machine.transfer.flights.is_empty() {
+            machine.land_one(0)?;
+        }
         for warp in &mut self.warps {
             warp.frames.clear();
             warp.wait = None;

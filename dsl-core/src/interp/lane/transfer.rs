@@ -78,6 +78,10 @@ impl Runner<'_, '_> {
             TransferOp::NamedArrive(op) => self.arrive_named(inst, (op.id, op.warps), false),
             TransferOp::CopyIn(op) => self.copy_in(inst, op),
             TransferOp::CopyOut(op) => self.copy_out(inst, op),
+            TransferOp::WaitCopiesRead(op) => {
+                self.wait_copies_read(op);
+                Ok(())
+            }
             TransferOp::WaitCopiesOut(op) => {
                 self.wait_copies_out(inst, op);
                 Ok(())
@@ -144,7 +148,7 @@ impl Runner<'_, '_> {
     fn init(&mut self, inst: Inst, op: &op::MbarrierInit) -> Result<(), FaultKind> {
         let byte = self.word(inst, (op.word, op.at), true)?;
         let transfer = &mut self.machine.transfer;
-        let entries = 3 * super::warps(self.machine.func) + transfer.times.len();
+        let entries = 4 * super::warps(self.machine.func) + transfer.times.len();
         let mut time = *transfer.times.entry(byte).or_insert((entries as u32, 0));
         if let Some(old) = transfer.mbarriers.get(&byte) {
             time.1 = old.time();
@@ -212,6 +216,7 @@ impl Machine<'_> {
                 let under_way = flights.any(|flight| flight.is_out_of(warp.index, number));
                 if !under_way {
                     warp.out.finish(number, &mut warp.clock);
+                    warp.read.finish(number, &mut warp.clock);
                 }
                 Ok(!under_way)
             }

@@ -14,6 +14,10 @@ impl Rules<'_> {
         self.leaves(pending, MAX_COPIES, "groups")
     }
 
+    pub(super) fn wait_slots(self, pending: i64) -> Result<(), String> {
+        self.leaves(pending, MAX_COPIES, "copies")
+    }
+
     pub(super) fn wait_products(self, pending: i64) -> Result<(), String> {
         self.leaves(pending, MAX_PRODUCTS, "products")
     }

@@ -28,6 +28,12 @@ impl Rules<'_> {
                 Ok(Vec::new())
             }
             SlotOp::ReleaseSlot(op) => self.slot(op.buffer, op.slot).map(|_| Vec::new()),
+            SlotOp::CopySlot(op) => {
+                let moved = self.slot(op.buffer, op.slot)?;
+                let numbers = [&op.origin[..], &op.extents, &op.strides];
+                self.array_box(op.base, numbers, moved).map(|()| Vec::new())
+            }
+            SlotOp::WaitSlots(op) => self.wait_slots(op.pending).map(|()| Vec::new()),
             SlotOp::SlotLoad(op) => self.stated(declared, &|to| self.slot_load(op, to)),
             SlotOp::SlotStore(op) => self.slot_store(op).map(|()| Vec::new()),
             SlotOp::DotSlots(op) => self.dot_slots(op).map(|ty| vec![ty]),

@@ -38,6 +38,7 @@ impl Rules<'_> {
                 self.bulk_copy(op.map, &op.origin, (op.target, op.offset))
             }
             TransferOp::CopyOut(op) => self.bulk_copy(op.map, &op.origin, (op.source, op.offset)),
+            TransferOp::WaitCopiesRead(op) => self.within("pending", op.pending, (0, MOST)),
             TransferOp::WaitCopiesOut(op) => self.within("pending", op.pending, (0, MOST)),
         }
         .map(|()| Vec::new())

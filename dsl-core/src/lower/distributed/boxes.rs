@@ -1,4 +1,4 @@
-//! Boxes of arrays that bulk copies bring to slots of shared memory. Each slot has a barrier whose phases count what
+//! Boxes of arrays that bulk copies bring to slots of shared memory, and take from there. Each slot that is filled has a barrier whose phases count what
 //! has come: the first warp starts a copy, all wait for its phase. Where warps release slots, each has a second barrier,
 //! at which they all arrive, and for which the first warp waits before it fills the slot anew.
 
@@ -35,6 +35,18 @@ pub(super) struct Phases {
     filled: Value,
     /// Those that warps arrive at.
     released: Option<Value>,
+}
+
+/// The copies of which a box is made.
+struct Parts {
+    map: Value,
+    /// The buffer, and where the slot begins in it.
+    memory: Value,
+    start: Value,
+    /// The index of the first element, of the axis that is not contiguous and of the one that is.
+    corner: [Value; 2],
+    /// How far each copy is from there, and its place in the slot.
+    steps: Vec<([u32; 2], u32)>,
 }
 
 /// The buffers for boxes behind which all warps must meet once: the last of those that are made one after the other.
@@ -140,19 +152,8 @@ impl Lowering<'_> {
         Ok(Some((word, phase)))
     }
 
-    /// The axis along which a box is contiguous, if it can be copied.
-    fn copied_along(&mut self, op: &op::CopyBox) -> Result<usize> {
-        let layout = self.layout(op.buffer);
-        let (dtype, _) = self.of_buffer(op.buffer)?;
-        let Some(inner) = inner_axis(&layout, dtype) else {
-            return Err(self.error(
-                "broken invariant: a box is copied to a buffer that does not lie in chunks",
-            ));
-        };
-        if contiguous_axis(self.block, &op.strides) != Some(inner) {
-            return Err(self
-                .error("broken invariant: a box is contiguous along another axis than its slot"));
-        }
+    /// That nothing writes the array that a box is copied of.
+    fn expect_read(&mut self, op: &op::CopyBox) -> Result<()> {
         let parameter = self.block.parameter_index(op.base);
         let parameter = parameter.map(|index| &self.block.parameters[index]);
         if parameter.is_none_or(|it| it.access != Access::Read) {
@@ -160,30 +161,108 @@ impl Lowering<'_> {
                 self.error("broken invariant: a box is copied of memory that the kernel may write")
             );
         }
-        Ok(inner)
+        Ok(())
+    }
+
+    /// The copies of which a box of an array is made, between memory and the slot that begins at `start` of a buffer.
+    fn parts(
+        &mut self,
+        (buffer, start): (Value, Value),
+        base: Value,
+        [origin, extents, strides]: [&[Value]; 3],
+    ) -> Result<Parts> {
+        let (dtype, _) = self.of_buffer(buffer)?;
+        let layout = self.layout(buffer);
+        let Some(inner) = inner_axis(&layout, dtype) else {
+            return Err(self.error(
+                "broken invariant: a box is copied between memory and a buffer that does not lie in chunks",
+            ));
+        };
+        if contiguous_axis(self.block, strides) != Some(inner) {
+            return Err(self
+                .error("broken invariant: a box is contiguous along another axis than its slot"));
+        }
+        let order = [1 - inner, inner];
+        let [rows, columns] = order.map(|axis| 1_u32 << layout.dim_bits()[axis]);
+        let (own_rows, chunk) = (rows.min(MOST_ROWS), 1 << chunk_bits(dtype));
+        let corner = order.map(|axis| self.scalar(origin[axis]));
+        let map = Op::TensorMap(op::TensorMap {
+            base: self.scalar(base),
+            extents: order.map(|axis| self.scalar(extents[axis])).to_vec(),
+            strides: vec![self.scalar(strides[order[0]])],
+            shape: vec![own_rows, chunk],
+            swizzle: SWIZZLE,
+        });
+        let firsts = (0..columns).step_by(chunk as usize);
+        let steps = firsts.flat_map(|first| {
+            let parts = (0..rows).step_by(own_rows as usize);
+            parts.map(move |part| ([part, first], first * rows + part * chunk))
+        });
+        Ok(Parts {
+            map: self.builder.value(map),
+            memory: self.scalar(buffer),
+            start,
+            corner,
+            steps: steps.collect(),
+        })
+    }
+
+    /// Emits each copy of a box: from its corner there, and its place in the slot.
+    fn each_part(&mut self, parts: &Parts, mut copy: impl FnMut(&Parts, Vec<Value>, Value) -> Op) {
+        let [row, column] = parts.corner;
+        for &(steps, place) in &parts.steps {
+            let steps = steps.map(|step| self.builder.index(step.into()));
+            let origin = [
+                self.builder.add(row, steps[0]),
+                self.builder.add(column, steps[1]),
+            ];
+            let place = self.builder.int32(place as i32);
+            let offset = self.builder.add(parts.start, place);
+            let copy = copy(parts, origin.to_vec(), offset);
+            self.builder.emit(copy, &[]);
+        }
+    }
+
+    /// The first warp starts to copy a slot, as all warps have shown it.
+    pub(super) fn copy_slot(&mut self, op: &op::CopySlot) -> Result<()> {
+        let start = self.slot_start(op.buffer, op.slot);
+        let numbers = [&op.origin[..], &op.extents, &op.strides];
+        let parts = self.parts((op.buffer, start), op.base, numbers)?;
+        self.copies_out.push(parts.steps.len() as i64);
+        self.by_first_warp(|this| {
+            this.each_part(&parts, |parts, origin, offset| {
+                Op::CopyOut(op::CopyOut {
+                    map: parts.map,
+                    origin,
+                    source: parts.memory,
+                    offset,
+                })
+            });
+            Ok(())
+        })
+    }
+
+    pub(super) fn wait_slots(&mut self, op: &op::WaitSlots) -> Result<()> {
+        // The last copies, whichever these are, are at least so many.
+        let each = self.copies_out.iter().min().copied().unwrap_or(0);
+        let pending = op.pending * each;
+        self.by_first_warp(|this| {
+            let wait = Op::WaitCopiesRead(op::WaitCopiesRead { pending });
+            this.builder.emit(wait, &[]);
+            Ok(())
+        })
     }
 
     pub(super) fn copy_box(&mut self, op: &op::CopyBox) -> Result<()> {
         let (dtype, _) = self.of_buffer(op.buffer)?;
         let layout = self.layout(op.buffer);
-        let inner = self.copied_along(op)?;
-        let order = [1 - inner, inner];
-        let [rows, columns] = order.map(|axis| 1_u32 << layout.dim_bits()[axis]);
-        let (own_rows, chunk) = (rows.min(MOST_ROWS), 1 << chunk_bits(dtype));
-        let [row, column] = order.map(|axis| self.scalar(op.origin[axis]));
-        let map = Op::TensorMap(op::TensorMap {
-            base: self.scalar(op.base),
-            extents: order.map(|axis| self.scalar(op.extents[axis])).to_vec(),
-            strides: vec![self.scalar(op.strides[order[0]])],
-            shape: vec![own_rows, chunk],
-            swizzle: SWIZZLE,
-        });
-        let map = self.builder.value(map);
-        let target = self.scalar(op.buffer);
+        self.expect_read(op)?;
+        let start = self.slot_start(op.buffer, op.slot);
+        let numbers = [&op.origin[..], &op.extents, &op.strides];
+        let parts = self.parts((op.buffer, start), op.base, numbers)?;
         let word = self.phases_of(op.buffer)?.filled;
         let at = self.scalar(op.slot);
         let release = self.last_release(op)?;
-        let start = self.slot_start(op.buffer, op.slot);
         self.by_first_warp(|this| {
             if let Some((word, phase)) = release {
                 let wait = Op::MbarrierWait(op::MbarrierWait { word, at, phase });
@@ -192,27 +271,16 @@ impl Lowering<'_> {
             let bytes = i64::from(layout.registers()) * i64::from(dtype.bytes());
             let expect = Op::MbarrierExpect(op::MbarrierExpect { word, at, bytes });
             this.builder.emit(expect, &[]);
-            for first in (0..columns).step_by(chunk as usize) {
-                for part in (0..rows).step_by(own_rows as usize) {
-                    let steps = [part, first].map(|step| this.builder.index(step.into()));
-                    let origin = [
-                        this.builder.add(row, steps[0]),
-                        this.builder.add(column, steps[1]),
-                    ];
-                    let place = this.builder.int32((first * rows + part * chunk) as i32);
-                    let offset = this.builder.add(start, place);
-                    let origin = origin.to_vec();
-                    let copy = Op::CopyIn(op::CopyIn {
-                        map,
-                        origin,
-                        target,
-                        offset,
-                        word,
-                        at,
-                    });
-                    this.builder.emit(copy, &[]);
-                }
-            }
+            this.each_part(&parts, |parts, origin, offset| {
+                Op::CopyIn(op::CopyIn {
+                    map: parts.map,
+                    origin,
+                    target: parts.memory,
+                    offset,
+                    word,
+                    at,
+                })
+            });
             let arrive = Op::MbarrierArrive(op::MbarrierArrive { word, at });
             this.builder.emit(arrive, &[]);
             Ok(())

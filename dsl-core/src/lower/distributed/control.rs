@@ -32,6 +32,9 @@ impl Lowering<'_> {
             ScheduleOp::Load(op) => self.load(inst, op),
             ScheduleOp::LoadBox(_) => Err(self
                 .error("broken invariant: a box is loaded for nothing that reads shared memory")),
+            ScheduleOp::StoreBox(_) => {
+                Err(self.error("broken invariant: a box is stored from no slot"))
+            }
             ScheduleOp::Store(op) => self.store(inst, op),
             ScheduleOp::AtomicReduce(op) => self.atomic_reduce(op),
             ScheduleOp::AtomicFetch(op) => self.atomic_fetch(results[0], op),

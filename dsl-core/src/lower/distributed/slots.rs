@@ -29,6 +29,8 @@ impl Lowering<'_> {
             SlotOp::CopyBox(op) => self.copy_box(op),
             SlotOp::WaitBox(op) => self.wait_box(op),
             SlotOp::ReleaseSlot(op) => self.release_slot(op),
+            SlotOp::CopySlot(op) => self.copy_slot(op),
+            SlotOp::WaitSlots(op) => self.wait_slots(op),
             SlotOp::SlotLoad(op) => self.slot_load(results[0], op),
             SlotOp::SlotStore(op) => self.slot_store(op),
             SlotOp::DotSlots(op) => self.dot_slots(results[0], op),

@@ -46,6 +46,12 @@ impl<'a> Lowerer<'a> {
             | BlockOp::LoadBox(_)
             | BlockOp::ProgramId(_)
             | BlockOp::NumPrograms(_) => Inline::Computed,
+            // The verifier finds it, too.
+            BlockOp::StoreBox(_) => {
+                let op = source.op(inst).clone();
+                self.builder.emit_unchecked(op, &[]);
+                return;
+            }
             BlockOp::Store(op) => {
                 return self.store_elements(inst, op);
             }

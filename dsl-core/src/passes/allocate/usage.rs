@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ir::operand::PATTERN;
 use crate::ir::{Func, Inst, Op, Region, Value, op};
+use crate::verify::left_by_branches;
 
 /// A buffer, as an `alloc` begins it.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,7 @@ impl Usage {
             numbers: BTreeMap::new(),
             buffers: Vec::new(),
             multiplied: BTreeSet::new(),
+            copied: BTreeSet::new(),
         };
         let events = reader.region(func.body());
         let mut usage = Self {
@@ -86,6 +88,8 @@ struct Reader<'a> {
     buffers: Vec<Buffer>,
     /// What products may read that nobody has waited for.
     multiplied: BTreeSet<usize>,
+    /// What bulk copies may read so.
+    copied: BTreeSet<usize>,
 }
 
 impl Reader<'_> {
@@ -115,6 +119,15 @@ impl Reader<'_> {
             {
                 self.buffers[number].align = PATTERN;
             }
+            if let Op::CopyOut(op) = op {
+                self.copied.extend(self.numbers.get(&op.source));
+            }
+            if let Op::WaitCopiesOut(op::WaitCopiesOut { pending: 0 })
+            | Op::WaitCopiesRead(op::WaitCopiesRead { pending: 0 }) = op
+            {
+                let read = std::mem::take(&mut self.copied);
+                events.extend(read.into_iter().map(Event::Touch));
+            }
             if let Op::MbarrierInit(op) = op
                 && let Some(&number) = self.numbers.get(&op.word)
             {
@@ -129,12 +142,7 @@ impl Reader<'_> {
             } else if let Op::Alloc(op) = op {
                 events.push(Event::Begin(self.buffer(inst, op)));
             } else if let Op::If(op) = op {
-                let before = self.multiplied.clone();
-                let on_true = self.region(op.on_true);
-                let left = std::mem::replace(&mut self.multiplied, before);
-                let on_false = self.region(op.on_false);
-                self.multiplied.extend(left);
-                events.push(Event::Branch([on_true, on_false]));
+                events.push(self.branches(op));
             } else if let Op::For(op) = op {
                 events.push(Event::Loop([Vec::new(), self.region(op.body)]));
             } else if let Op::While(op) = op {
@@ -143,6 +151,17 @@ impl Reader<'_> {
             }
         }
         events
+    }
+
+    fn branches(&mut self, op: &op::If) -> Event {
+        let before = (self.multiplied.clone(), self.copied.clone());
+        let on_true = self.region(op.on_true);
+        let multiplied = std::mem::replace(&mut self.multiplied, before.0);
+        let copied = std::mem::replace(&mut self.copied, before.1.clone());
+        let on_false = self.region(op.on_false);
+        self.multiplied.extend(multiplied);
+        self.copied = left_by_branches(&before.1, [&copied, &self.copied]);
+        Event::Branch([on_true, on_false])
     }
 
     /// A new buffer.

@@ -1,6 +1,6 @@
 //! Which loads are those of boxes, and for which launches.
 
-use crate::facts::Facts;
+use crate::facts::{Boxed, Facts};
 use crate::ir::{Access, DType, Func, Literal};
 use crate::launch::{Boxes, Launch, Passed};
 use crate::pipeline::{prepare, prepare_boxed, unobserved};
@@ -82,7 +82,7 @@ fn by_four() -> Options {
 /// How many boxes the compiler makes for a GPU.
 fn boxes(func: &BlockFunc, target: &Target) -> usize {
     let facts = Facts {
-        boxes: true,
+        boxes: Boxed::All,
         ..Facts::default()
     };
     let mut found = None;
@@ -136,7 +136,7 @@ fn a_launch_must_have_shown_what_copies_ask() {
     let boxed = prepare_boxed(&func, &Target::SM_90A, &options, &facts, &mut unobserved);
     let boxed = boxed.expect("compiles").expect("has boxes");
     let plain = prepare(func, &Target::SM_90A, &options, &facts, &mut unobserved);
-    assert!(!super::loads_boxes(&plain.expect("compiles")));
+    assert_eq!(super::boxes_of(&plain.expect("compiles")), Boxed::Nothing);
     let conditions = Boxes::of(&boxed);
     let holds = |address: u64, bytes: u64, [m, k, ld]: [i64; 3]| {
         let memory = |access| Passed::Memory {
@@ -154,7 +154,7 @@ fn a_launch_must_have_shown_what_copies_ask() {
             number(k),
             number(ld),
         ];
-        conditions.hold(&Launch::new([1, 1, 1], &arguments))
+        conditions.hold(&Launch::new([1, 1, 1], &arguments)) == Boxed::All
     };
     assert!(holds(4096, 2 * 96 * 96, [96, 96, 96]));
     // The last row need not be as long as the others.
@@ -175,4 +175,89 @@ fn a_launch_must_have_shown_what_copies_ask() {
             "{address} {bytes} {numbers:?}"
         );
     }
+}
+
+/// The same product, of which lines are added before the end.
+fn storing(lines: &str) -> BlockFunc {
+    let text = text("%down", "%some", "%plain");
+    let lines = format!(
+        "%at_c = add %at_row, %columns : tile<64x64xi64>
+        %cmask = and %both, %in_columns : tile<64x64xbool>
+        {lines}"
+    );
+    valid(&text.replacen("store %c, %at_row, %sum", &lines, 1))
+}
+
+/// What is prepared for launches that show what copies ask.
+fn boxed(func: &BlockFunc) -> BlockFunc {
+    let (options, facts) = (by_four(), Facts::default());
+    let boxed = prepare_boxed(func, &Target::SM_90A, &options, &facts, &mut unobserved);
+    boxed.expect("compiles").expect("has boxes")
+}
+
+#[test]
+fn stores_of_sums_are_boxes_where_nothing_else_touches_their_array() {
+    let half = "%half = constant value=f32(0.5) : tile<64x64xf32>
+        %less = mul %sum, %half : tile<64x64xf32>
+        store %c, %at_c, %less, mask=%cmask";
+    let added = "%old = load %c, %at_c, mask=%cmask : tile<64x64xf32>
+        %both_sums = add %sum, %old : tile<64x64xf32>
+        store %c, %at_c, %both_sums, mask=%cmask";
+    let twice = "store %c, %at_c, %sum, mask=%cmask
+        store %c, %at_c, %sum, mask=%cmask";
+    let branches = "%some_rows = lt %zero, %m : bool
+        if %some_rows () {
+          store %c, %at_c, %sum, mask=%cmask
+          yield []
+        } () {
+          store %c, %at_c, %sum, mask=%cmask
+          yield []
+        }";
+    let looped = "for %zero, %k, [], step=64, stages=1 (%again: i64) {
+          store %c, %at_c, %sum, mask=%cmask
+          yield []
+        }";
+    let others = "%ones = constant value=f32(1) : tile<64x64xf32>
+        store %c, %at_c, %ones, mask=%cmask";
+    for (lines, expected) in [
+        ("store %c, %at_c, %sum, mask=%cmask", 1),
+        (half, 1),
+        (branches, 2),
+        ("store %c, %at_row, %sum", 0),
+        // Rows end where the tile does.
+        ("store %c, %at_c, %sum, mask=%both", 1),
+        (added, 0),
+        (twice, 0),
+        (looped, 0),
+        (others, 0),
+    ] {
+        let func = boxed(&storing(lines));
+        let found = func.to_string().matches("store_box").count();
+        assert_eq!(found, expected, "{lines}");
+    }
+}
+
+/// Loads of boxes do not depend on where results go.
+#[test]
+fn a_launch_shows_what_stores_ask_apart() {
+    let func = boxed(&storing("store %c, %at_c, %sum, mask=%cmask"));
+    let conditions = Boxes::of(&func);
+    let holding = |address: u64, bytes: u64| {
+        let read = Passed::Memory {
+            address: 4096,
+            bytes: 1 << 20,
+            access: Access::Read,
+        };
+        let written = Passed::Memory {
+            address,
+            bytes,
+            access: Access::ReadWrite,
+        };
+        let number = Passed::Scalar(Literal::from_bits(DType::I64, 96));
+        let arguments = [read, read, written, number, number, number];
+        conditions.hold(&Launch::new([1, 1, 1], &arguments))
+    };
+    assert_eq!(holding(4096, 4 * 96 * 96), Boxed::All);
+    assert_eq!(holding(4096, 4 * 96 * 96 - 4), Boxed::Loads);
+    assert_eq!(holding(4100, 1 << 20), Boxed::Loads);
 }

@@ -96,6 +96,13 @@ const FAULTS: &[Fault] = &[
         - 16),
     dropped!("a bulk copy in is missing", CopyIn),
     dropped!("a bulk copy out is missing", CopyOut),
+    dropped!("a wait for what copies out read is missing", WaitCopiesRead),
+    changed!(
+        "a wait for what copies out read leaves one too many",
+        WaitCopiesRead,
+        pending,
+        |it| it + 1
+    ),
     dropped!("a wait for copies out is missing", WaitCopiesOut),
     changed!(
         "a wait leaves a copy out too many",

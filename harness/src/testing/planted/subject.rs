@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use exactile_core::diagnostic::Diagnostics;
-use exactile_core::facts::Facts;
+use exactile_core::facts::{Boxed, Facts};
 use exactile_core::interp::lane::Timing;
 use exactile_core::ir::{Func, Inst};
-use exactile_core::passes::boxes::loads_boxes;
+use exactile_core::passes::boxes::boxes_of;
 use exactile_core::pipeline;
 use exactile_core::schedule::PlacedFunc;
+use exactile_core::schedule::results::results;
 use exactile_core::target::{Bounds, Options, Schedule, Target};
 use exactile_core::verify::{self, LaneFunc};
 
@@ -17,7 +18,7 @@ use crate::testing::execute::{Place, Proven, compile};
 use crate::testing::filetests::Ready;
 
 /// The stages of the schedule that faults are planted behind.
-pub(super) const PLANTED_BEHIND: &[&str] = &["place", "homes", "pipeline"];
+pub(super) const PLANTED_BEHIND: &[&str] = &["place", "homes", "results", "pipeline"];
 
 /// A function on a number of warps, without a fault.
 pub(super) struct Subject<'a> {
@@ -38,8 +39,8 @@ pub(super) struct Subject<'a> {
 /// What launches of a function show: boxes that a person has written are those of arrays that can be copied.
 fn facts(func: &Proven) -> Facts {
     let boxes = match func {
-        Proven::Block(func) => loads_boxes(func),
-        Proven::Schedule(_) | Proven::Lane(_) => false,
+        Proven::Block(func) => boxes_of(func),
+        Proven::Schedule(_) | Proven::Lane(_) => Boxed::Nothing,
     };
     Facts {
         boxes,
@@ -101,7 +102,7 @@ impl<'a> Subject<'a> {
 
     /// What is made of a placed function by the rest of the pipeline.
     pub(super) fn lowered(&self, placed: Func) -> Result<LaneFunc, Diagnostics> {
-        let placed = PlacedFunc::new(placed)?;
+        let placed = results(PlacedFunc::new(placed)?)?;
         let facts = facts(&self.ready.func);
         pipeline::lower_placed(&placed, &self.target, &self.options, &facts)
     }

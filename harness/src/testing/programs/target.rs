@@ -440,8 +440,8 @@ fn counted(op: BlockOp<'_>) -> Option<Value> {
 
 fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structure> {
     Some(match op {
-        // The compiler makes boxes of loads.
-        BlockOp::Elementwise(_) | BlockOp::Yield(_) | BlockOp::LoadBox(_) => return None,
+        BlockOp::Elementwise(_) | BlockOp::Yield(_) => return None,
+        BlockOp::LoadBox(_) | BlockOp::StoreBox(_) => return None,
         BlockOp::Derived(Derived::AccumulatorOp(op)) => match op {
             AccumulatorOp::Accumulator(_) | AccumulatorOp::Total(_) => return None,
             AccumulatorOp::Accumulate(_) => Structure::Accumulate,

@@ -1,0 +1,155 @@
+//! Stores of boxes: results of products, which lie in registers as tensor cores leave them. Lanes would bring them through
+//! shared memory to be stored side by side; a bulk copy takes them from there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Array, Known, Share, shared_by_groups};
+use crate::ir::index_map::dim_bits;
+use crate::ir::op::Control;
+use crate::ir::operand::chunk_bits;
+use crate::ir::{Cache, DType, Func, Inst, Op, Region, Shape, Trait, Value, op};
+use crate::launch::inner_axis;
+
+/// Bytes of shared memory that are left for barriers beside a result.
+const BESIDE: u64 = 1024;
+
+/// Log2 of the rows among which pieces of 16 bytes are exchanged.
+const ROW_BITS: u32 = 3;
+
+/// The stores of what follows from the sums of a product by groups of so many warps, element by element.
+pub(super) fn results(func: &Func, share: Share) -> Vec<Inst> {
+    let warp_bits = share.warps.trailing_zeros();
+    let shared = |op: &op::Dot| shared_by_groups(func, op, warp_bits, share.shared_bytes);
+    let mut insts = func.all_insts().into_iter();
+    // What a program hands to others it must have written for them all.
+    if insts.any(|inst| func.op(inst).memory_order().is_some()) {
+        return Vec::new();
+    }
+    let sums = Sums {
+        func,
+        makers: makers(func),
+        is_product: &|inst| matches!(func.op(inst), Op::Dot(op) if shared(op).is_some()),
+    };
+    let insts = func.all_insts().into_iter();
+    let stores =
+        insts.filter(|&inst| matches!(func.op(inst), Op::Store(op) if sums.lead_to(op.value)));
+    stores.collect()
+}
+
+/// Whether a bulk copy takes a box that is stored here.
+pub(super) fn is_taken(func: &Func, op: &op::StoreBox, share: Share) -> bool {
+    let ty = func.ty(op.value);
+    let inner = inner_axis(func, &op.strides);
+    let slot = inner.zip(ty.dtype());
+    slot.is_some_and(|(inner, dtype)| fits(ty.shape, inner, dtype, share))
+        && is_alone(func, op.base)
+}
+
+/// Whether shared memory holds a tile as a bulk copy takes it.
+fn fits(shape: Shape, inner: usize, dtype: DType, share: Share) -> bool {
+    let bytes = shape.elements() as u64 * u64::from(dtype.bytes());
+    let room = bytes + BESIDE <= u64::from(share.shared_bytes);
+    let bits = dim_bits(&shape);
+    room && bits.len() == 2 && bits[inner] >= chunk_bits(dtype) && bits[1 - inner] >= ROW_BITS
+}
+
+/// Whether a program touches what is at a pointer by one op at most, and once: a bulk copy comes in no order with others.
+fn is_alone(func: &Func, base: Value) -> bool {
+    touches(func, func.body(), base) <= 1
+}
+
+/// How often a region touches what is at a pointer, at most; more than once where a loop does.
+fn touches(func: &Func, region: Region, base: Value) -> usize {
+    let of = |region: Region| touches(func, region, base);
+    let insts = func.region(region).insts.iter();
+    let each = insts.map(|&inst| {
+        let own = func.op(inst).operands().contains(&base);
+        let inner = match func.op(inst).control() {
+            Some(Control::If(op)) => of(op.on_true).max(of(op.on_false)),
+            Some(Control::For(_) | Control::While(_)) | None => {
+                let regions = func.op(inst).regions().into_iter();
+                2 * regions.map(of).sum::<usize>()
+            }
+        };
+        usize::from(own) + inner
+    });
+    each.sum()
+}
+
+/// What a value is made by: an instruction, or what a region hands on for it.
+enum Maker {
+    Inst(Inst),
+    Handed(Vec<Value>),
+}
+
+fn makers(func: &Func) -> BTreeMap<Value, Maker> {
+    let mut found = BTreeMap::new();
+    for inst in func.all_insts() {
+        let data = func.inst(inst);
+        let yielded = |region: Region| func.yielded(region).to_vec();
+        let handed = match data.op.control() {
+            Some(Control::For(op)) => vec![yielded(op.body)],
+            Some(Control::If(op)) => vec![yielded(op.on_true), yielded(op.on_false)],
+            Some(Control::While(_)) | None => Vec::new(),
+        };
+        for (at, &result) in data.results.iter().enumerate() {
+            let of = handed.iter().map(|values| values[at]).collect();
+            let maker = match handed.is_empty() {
+                true => Maker::Inst(inst),
+                false => Maker::Handed(of),
+            };
+            found.insert(result, maker);
+        }
+    }
+    found
+}
+
+struct Sums<'a> {
+    func: &'a Func,
+    makers: BTreeMap<Value, Maker>,
+    is_product: &'a dyn Fn(Inst) -> bool,
+}
+
+impl Sums<'_> {
+    /// Whether a value follows from the sums of a product, element by element.
+    fn lead_to(&self, value: Value) -> bool {
+        let func = self.func;
+        let elements = func.ty(value).shape.elements();
+        let mut seen = BTreeSet::new();
+        let mut pending = vec![value];
+        while let Some(value) = pending.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            match self.makers.get(&value) {
+                Some(Maker::Handed(values)) => pending.extend(values),
+                Some(&Maker::Inst(inst)) if func.op(inst).is(Trait::pointwise) => {
+                    pending.extend(func.op(inst).operands());
+                }
+                Some(&Maker::Inst(inst)) if (self.is_product)(inst) => {
+                    // A part of the sums, or a sum for many elements, may lie anyhow.
+                    if func.ty(value).shape.elements() == elements {
+                        return true;
+                    }
+                }
+                Some(Maker::Inst(_)) | None => {}
+            }
+        }
+        false
+    }
+}
+
+impl Known<'_> {
+    /// The array that a store writes a box of.
+    pub(super) fn stored(&self, store: Inst, share: Share) -> Option<Array> {
+        let Op::Store(op) = self.func.op(store) else {
+            return None;
+        };
+        if op.cache == Some(Cache::Volatile) || !is_alone(self.func, op.base) {
+            return None;
+        }
+        let array = self.in_box(op.offsets, op.mask?)?;
+        let ty = self.func.ty(op.value);
+        fits(ty.shape, array.inner()?, ty.dtype()?, share).then_some(array)
+    }
+}
