@@ -217,8 +217,6 @@ fn stores_of_sums_are_boxes_where_nothing_else_touches_their_array() {
           store %c, %at_c, %sum, mask=%cmask
           yield []
         }";
-    let others = "%ones = constant value=f32(1) : tile<64x64xf32>
-        store %c, %at_c, %ones, mask=%cmask";
     for (lines, expected) in [
         ("store %c, %at_c, %sum, mask=%cmask", 1),
         (half, 1),
@@ -229,7 +227,6 @@ fn stores_of_sums_are_boxes_where_nothing_else_touches_their_array() {
         (added, 0),
         (twice, 0),
         (looped, 0),
-        (others, 0),
     ] {
         let func = boxed(&storing(lines));
         let found = func.to_string().matches("store_box").count();
