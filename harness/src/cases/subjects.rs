@@ -59,6 +59,17 @@ fn products(size: Size, list: &mut Vec<Subject>) {
             candidates: kernels::tensor_matmul::space(),
         }));
     }
+    attentions(size, list);
+    for &extent in extents.iter().filter(|&&extent| extent <= 4096) {
+        list.push(Subject {
+            case: elementwise::matmul::<f32>(extent, extent, extent),
+            formula,
+            candidates: kernels::matmul::space(),
+        });
+    }
+}
+
+fn attentions(size: Size, list: &mut Vec<Subject>) {
     let heads: &[([usize; 3], bool)] = match size {
         Size::Gpu => &[
             ([128, 4096, 128], false),
@@ -71,23 +82,30 @@ fn products(size: Size, list: &mut Vec<Subject>) {
         Size::Quick => &[([2, 200, 64], true)],
     };
     for &([heads, tokens, width], causal) in heads {
-        let shape = Shape {
-            heads,
-            tokens,
-            width,
-            causal,
-        };
+        let shape = Shape::new(heads, tokens, width, causal);
         list.push(Subject {
             case: compound::tensor_attention(shape),
             formula: "queries, keys, values and the output, once each",
-            candidates: kernels::attention::space(),
+            candidates: kernels::attention::space(shape),
         });
     }
-    for &extent in extents.iter().filter(|&&extent| extent <= 4096) {
+    let few: &[(usize, usize)] = match size {
+        Size::Gpu => &[(1, 32768), (64, 32768)],
+        Size::Cpu => &[],
+        Size::Quick => &[(2, 300)],
+    };
+    for &(sequences, keys) in few {
+        let shape = Shape {
+            sequences,
+            key_heads: 8,
+            queries: 1,
+            keys,
+            ..Shape::new(64, 1, 128, false)
+        };
         list.push(Subject {
-            case: elementwise::matmul::<f32>(extent, extent, extent),
-            formula,
-            candidates: kernels::matmul::space(),
+            case: compound::decode_attention(shape),
+            formula: "queries, keys, values and the output, once each",
+            candidates: kernels::attention::space(shape),
         });
     }
 }
