@@ -2,18 +2,13 @@
 
 use exactile::prelude::*;
 use exactile::{Result, bf16};
-use exactile_kernels::attention::Shape;
+use exactile_kernels::attention::{Options, Shape};
 use exactile_kernels::{Setting, attention};
 
-const SHAPE: Shape = Shape {
-    heads: 2,
-    tokens: 192,
-    width: 64,
-    causal: true,
-};
+const SHAPE: Shape = Shape::new(2, 192, 64, true);
 
 fn run(device: &Device, queries: usize, keys: usize) -> Result<Vec<bf16>> {
-    let count = SHAPE.heads * SHAPE.tokens * SHAPE.width;
+    let count = SHAPE.heads * SHAPE.keys * SHAPE.width;
     let input = |step: usize| {
         let number = |i: usize| bf16::from_f32((i * step % 97) as f32 / 48.0 - 1.0);
         Buffer::from_slice(device, &(0..count).map(number).collect::<Vec<_>>())
@@ -25,7 +20,7 @@ fn run(device: &Device, queries: usize, keys: usize) -> Result<Vec<bf16>> {
         ..Setting::default()
     };
     let inputs = [&input(7)?, &input(11)?, &input(13)?];
-    attention(inputs, &mut out, None, SHAPE, &setting)?;
+    attention(inputs, &mut out, SHAPE, Options::default(), &setting)?;
     out.to_vec()
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use exactile_core::verify::BlockFunc;
 pub use exactile_store::{Entry, FOLDER as CACHE_FOLDER, Limits, SWITCH as CACHE_SWITCH, Store};
 
 pub use crate::ahead::{Job, compile_all, threads};
@@ -15,6 +16,7 @@ use crate::device::Device;
 use crate::error::Result;
 pub use crate::files::{Contents, write as write_file, write_all as write_files};
 use crate::inspection::Inspection;
+use crate::kernel::Kernel;
 pub use crate::made::listing as gpu_listing;
 pub use crate::memory::HostMemory;
 #[cfg(feature = "nvptx")]
@@ -48,6 +50,11 @@ pub fn maker() -> Option<String> {
 /// The GPU that `device` is, if it is one.
 pub fn gpu(device: &Device) -> Option<&Arc<Gpu>> {
     device.gpu()
+}
+
+/// The trace of a kernel for launches that leave out each optional parameter of which this says so, in their order.
+pub fn trace_without<P>(kernel: &Kernel<P>, left_out: &[bool]) -> Result<BlockFunc> {
+    kernel.trace_with(left_out)
 }
 
 /// The launch of an inspection as one call of the driver, with nothing around it; nothing where the device is no GPU.

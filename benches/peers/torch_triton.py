@@ -216,19 +216,26 @@ def make_rows_matmul(dtype, m, n, k):
     return {"torch": Contestant(run)}
 
 
-def make_tensor_attention(dtype, heads, tokens, width, causal=False):
-    shape = (1, heads, tokens, width)
-    q, k, v = (uniform(*shape, dtype=dtype) for _ in range(3))
-
+def attention_backends(q, k, v, **options):
     def by(backend):
         def run():
             with torch.nn.attention.sdpa_kernel(backend):
-                return torch.nn.functional.scaled_dot_product_attention(
-                    q, k, v, is_causal=causal)
+                return torch.nn.functional.scaled_dot_product_attention(q, k, v, **options)
         return Contestant(run)
 
     backend = torch.nn.attention.SDPBackend
     return {"cudnn": by(backend.CUDNN_ATTENTION), "flash": by(backend.FLASH_ATTENTION)}
+
+
+def make_tensor_attention(dtype, heads, tokens, width, causal=False):
+    q, k, v = (uniform(1, heads, tokens, width, dtype=dtype) for _ in range(3))
+    return attention_backends(q, k, v, is_causal=causal)
+
+
+def make_decode_attention(dtype, sequences, heads, key_heads, keys, width):
+    q = uniform(sequences, heads, 1, width, dtype=dtype)
+    k, v = (uniform(sequences, key_heads, keys, width, dtype=dtype) for _ in range(2))
+    return attention_backends(q, k, v, enable_gqa=True)
 
 
 def make_causal_attention(dtype, heads, tokens, width):

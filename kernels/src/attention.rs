@@ -1,208 +1,476 @@
-//! Attention of many queries over the keys and values of their heads, by tensor cores, in one pass.
+//! Attention of queries over the keys and values of their heads, by tensor cores: in one pass, or by parts of the keys, which a
+//! second kernel merges.
 
 use exactile::prelude::*;
-use exactile::{Result, Schedule, bf16};
 
-use crate::setting::{Setting, check_shape, ensure, extent};
+use crate::attention_merge::{LOWEST, inverse, logarithm};
 
-/// `M` queries of a head a program, `N` keys at a time, in base 2: `scale` is that of the logits times the logarithm of e.
+pub use crate::attention_launch::{launch, space};
+pub use crate::heads::{Bias, Extremes, Half, Keys, Options, Shape, Split, parts};
+
+/// What is written: the result and the logarithms of the sums of weights, or, where keys are taken in parts, of each part the sums of
+/// products and of weights, and the power of two that they are scaled by. The result has `rows` rows. `greatest` and `least` are
+/// those of the logits that a row sees.
+#[derive(Clone, Copy, KernelArguments)]
+pub struct Results<T: Float> {
+    pub(crate) out: Option<PtrMut<T>>,
+    pub(crate) log_sums: Option<PtrMut<f32>>,
+    pub(crate) totals: Option<PtrMut<f32>>,
+    pub(crate) sums: Option<PtrMut<f32>>,
+    pub(crate) powers: Option<PtrMut<f32>>,
+    pub(crate) greatest: Option<PtrMut<f32>>,
+    pub(crate) least: Option<PtrMut<f32>>,
+    pub(crate) rows: Scalar<i32>,
+}
+
+/// Where tokens are: at most `queries` and `keys` of a sequence; all keys are `key_rows` rows. Those of a sequence lie between two starts,
+/// or are the first of its length, or are in the `pages` pages of its table. A query sees keys that are nearer than `window`, and `every`
+/// keys are a part.
+#[derive(Clone, Copy, KernelArguments)]
+pub struct Tokens {
+    pub(crate) queries: Scalar<i32>,
+    pub(crate) keys: Scalar<i32>,
+    pub(crate) key_rows: Scalar<i32>,
+    pub(crate) pages: Scalar<i32>,
+    pub(crate) query_starts: Option<Ptr<i32>>,
+    pub(crate) key_starts: Option<Ptr<i32>>,
+    pub(crate) lengths: Option<Ptr<i32>>,
+    pub(crate) tables: Option<Ptr<i32>>,
+    pub(crate) window: Option<Scalar<i32>>,
+    pub(crate) every: Option<Scalar<i32>>,
+}
+
+/// What becomes of logits: their product with `scale`; with `cap` that is of the hyperbolic tangent of their product with it. Then numbers of
+/// `bias` are added, which lie `steps` apart for one sequence and one head more, or the slope of the head times the distance of a key. Rows whose
+/// `greatest` logits are given are scaled by them.
+#[derive(Clone, Copy, KernelArguments)]
+pub struct Change {
+    pub(crate) scale: Scalar<f32>,
+    pub(crate) cap: Option<Scalar<f32>>,
+    pub(crate) bias: Option<Ptr<f32>>,
+    pub(crate) steps: [Scalar<i32>; 2],
+    pub(crate) slopes: Option<Ptr<f32>>,
+    pub(crate) greatest: Option<Ptr<f32>>,
+}
+
+/// `M` rows of a head of keys a program, `N` keys at a time, in base 2: the scale is that of the logits times the logarithm of e. A row is a
+/// query of one of the `GROUP` heads that share the head of keys, of which a sequence has `HEADS`. `TOGETHER`: the heads of a token lie beside
+/// each other, else the tokens of a head. `WHOLE`: no tile goes beyond the keys of a head. A tile has `D` columns for `WIDTH` elements.
 ///
-/// A logit times `scale` is rounded to a multiple of 2^-13, and a weight is the nearest `bf16` of two to that power. Rows
+/// A logit times the scale is rounded to a multiple of 2^-13, and a weight is the nearest `bf16` of two to that power. Rows
 /// are kept in range by powers of two, which change no rounding, so that the bits do not follow `N`: docs/numerics.md says
-/// where. The check of tile orders cannot know it, which `order` tells.
-#[kernel(M = 128, N = 128, order = "tile")]
+/// where. The check of tile orders cannot know it, which `order` tells. `NARROW`: numbers are `f16`, whose range is so short that the power
+/// of two of a row shows; it is that of the keys up to the end of the tile, times 2^-14.
+#[kernel(
+    M = 128,
+    N = 128,
+    GROUP = 1,
+    HEADS = 1,
+    PAGE = 1,
+    TOGETHER = false,
+    NARROW = false,
+    order = "tile"
+)]
 pub fn attention<
+    T: Float,
     const D: usize,
+    const WIDTH: usize,
     const M: usize,
     const N: usize,
+    const GROUP: usize,
+    const HEADS: usize,
+    const PAGE: usize,
+    const TOGETHER: bool,
     const CAUSAL: bool,
     const WHOLE: bool,
+    const NARROW: bool,
 >(
-    q: Ptr<bf16>,
-    k: Ptr<bf16>,
-    v: Ptr<bf16>,
-    out: PtrMut<bf16>,
-    log_sums: Option<PtrMut<f32>>,
-    tokens: i32,
-    rows: i32,
-    scale: f32,
+    arrays: [Ptr<T>; 3],
+    results: Results<T>,
+    tokens: Tokens,
+    change: Change,
 ) {
-    let (head, first_row) = (program_id(1) * tokens, program_id(0) * M);
-    let row = first_row + arange(0, M);
-    let places = (head + row).expand(1) * D + arange(0, D).expand(0);
-    let queries = load(q + places).mask((row < tokens).expand(1)).other(0.0);
-    let mut most = full::<f32>([M], LOWEST);
+    let [q, k, v] = arrays;
+    let pair = program_id(1);
+    let head = TOGETHER.then(|| pair % HEADS);
+    let (first_key, count) = keys_of(tokens, pair / HEADS);
+    let rows = rows_of(tokens, count, [M, GROUP, HEADS], TOGETHER);
+    let (places, mask) = elements(rows, [D, WIDTH]);
+    let queries = load(q + places).mask(mask).other(0.0).reshape([M, D]);
+    let (mut most, slope) = (first_power(change, rows, M), slope_of(change, rows));
     let mut sum = zeros::<f32>([M, 8]);
     let mut total = zeros::<f32>([M, D]);
-    let keys_seen = if CAUSAL {
-        minimum(first_row + M, tokens)
-    } else {
-        tokens.to::<i64>()
-    };
-    for first in range(0, keys_seen).step(N).stages(2) {
+    let mut extremes = [f64::NEG_INFINITY, f64::INFINITY].map(|it| full::<f32>([M], it));
+    let (from, to) = seen(tokens, rows, N, CAUSAL);
+    for first in range(from, to).step(N).stages(2) {
         let column = first + arange(0, N);
-        let key = head + column;
-        let inside = (key >= 0)
-            & (key
-                < if WHOLE {
-                    rows.to::<i64>()
-                } else {
-                    head + tokens
-                });
-        let (of_keys, of_values) = (inside.expand(0), inside.expand(1));
-        let keys = load(k + key.expand(0) * D + arange(0, D).expand(1))
-            .mask(of_keys)
-            .other(0.0);
-        let values = load(v + key.expand(1) * D + arange(0, D).expand(0))
-            .mask(of_values)
-            .other(0.0);
-        let mut logits = dot(queries, keys, zeros::<f32>([M, N]));
-        if CAUSAL {
-            // Only tiles on the diagonal hold keys that a query does not see.
-            if first + N > first_row + 1 {
-                logits = select(column.expand(0) <= row.expand(1), logits, f64::NEG_INFINITY);
-            }
+        let key = places_of(tokens, rows, (first_key, column), PAGE, TOGETHER);
+        let there = match WHOLE {
+            true => (key >= 0) & (key < tokens.key_rows.to::<i64>()),
+            false => column < count,
+        };
+        let keys = held(k, (key, there, head), 0, [D, WIDTH, HEADS]);
+        let values = held(v, (key, there, head), 1, [D, WIDTH, HEADS]);
+        let logits = dot(queries, keys, zeros::<f32>([M, N]));
+        let (logits, scale) = changed(logits, change, rows, slope, (column, tokens.keys));
+        let logits = visible(logits, rows, tokens, (first, column), [CAUSAL, WHOLE]);
+        let greatest = logits.max(1) * scale;
+        if results.greatest.is_some() {
+            extremes = widened(extremes, greatest, logits, scale);
         }
-        if !WHOLE {
-            logits = select((column < tokens).expand(0), logits, f64::NEG_INFINITY);
-        }
-        let power = floor(logits.max(1) * scale);
-        let next = select(power > most + SLACK, power, most);
-        let weights = exp2_weight(fma(logits, scale, (1536.0 - next).expand(1))).to::<bf16>();
+        let next = next_power(floor(greatest), most, change, NARROW);
+        let place = fma(logits, scale, (1536.0 - next).expand(1));
+        let weights = match NARROW {
+            true => exp2(place - (1536.0 - HEADROOM)).to::<T>(),
+            false => exp2_weight(place).to::<T>(),
+        };
         let kept = power_of_two(most - next).expand(1);
-        sum = dot(weights, full::<bf16>([N, 8], 1.0), sum * kept);
+        sum = dot(weights, full::<T>([N, 8], 1.0), sum * kept);
         total = dot(weights, values, total * kept);
         most = next;
     }
-    let sum = sum.pick(1, 0);
-    let mean = total * select(sum > 0.0, 1.0 / sum, 0.0).expand(1);
-    store(out + places, mean.to::<bf16>()).mask((row < tokens).expand(1));
-    if let Some(log_sums) = log_sums {
-        store(log_sums + head + row, logarithm(sum, most)).mask(row < tokens);
+    let power = if NARROW { most - HEADROOM } else { most };
+    let sums = [sum.pick(1, 0), power];
+    write(results, sums, (total, extremes), rows, [D, WIDTH]);
+}
+
+/// The powers of two that rows are scaled by before the first key: below all others, unless the greatest logits are known.
+#[device]
+fn first_power(change: Change, rows: Rows, m: usize) -> Tile<f32> {
+    match change.greatest {
+        Some(greatest) => {
+            let greatest = load(greatest + rows.place).mask(rows.there);
+            maximum(floor(greatest.reshape([m])), LOWEST)
+        }
+        None => full::<f32>([m], LOWEST),
     }
 }
 
-/// The natural logarithm of `sum * 2^power`, by the exponent and the fraction of the product, so that it does not follow how
-/// the two share it.
+/// Those behind keys of whose logits the greatest have these powers.
 #[device]
-fn logarithm(sum: Tile<f32>, power: Tile<f32>) -> Tile<f32> {
-    let bits = sum.bitcast::<u32>();
-    let exponent = (bits >> 23).to::<i32>() - 127;
-    let fraction = ((bits & 0x7f_ffff) | 0x3f80_0000).bitcast::<f32>();
-    let logarithm = log2(fraction) + (exponent.to::<f32>() + power);
-    let finite = select(
-        sum > 0.0,
-        logarithm * std::f64::consts::LN_2,
-        f64::NEG_INFINITY,
-    );
-    select((sum >= 0.0) & (sum < f64::INFINITY), finite, sum)
+fn next_power(power: Tile<f32>, most: Tile<f32>, change: Change, narrow: bool) -> Tile<f32> {
+    match change.greatest {
+        Some(_) => most,
+        None if narrow => maximum(power, most),
+        None => select(power > most + SLACK, power, most),
+    }
 }
 
-/// Below the logits of every row that attention is defined for.
-const LOWEST: f64 = -4_194_304.0;
+/// The slopes of rows in base 2, if heads have any.
+#[device]
+fn slope_of(change: Change, rows: Rows) -> Option<Tile<f32>> {
+    let slopes = change.slopes;
+    slopes.map(|slopes| load(slopes + rows.head).mask(rows.inside) * LOG2_E)
+}
+
+/// The rows of a program: by queries and heads, where they are among all and which of them are there; one after the other, that again, their
+/// heads and queries, and the keys at their places, which `ends` are of the first and of the last. A sequence has `count` keys.
+#[derive(Clone, Copy)]
+struct Rows {
+    place: Tile<i64>,
+    there: Tile<bool>,
+    inside: Tile<bool>,
+    sequence: Scalar<i64>,
+    head: Tile<i64>,
+    query: Tile<i64>,
+    position: Tile<i64>,
+    ends: [Scalar<i64>; 2],
+    count: Scalar<i64>,
+}
+
+/// Those of `m` rows: of a pair of a sequence and a head of keys, queries each with all heads that share the keys, of which there are as
+/// many as the next power of two.
+#[device]
+fn rows_of(
+    tokens: Tokens,
+    count: Scalar<i64>,
+    [m, group, heads]: [usize; 3],
+    together: bool,
+) -> Rows {
+    let (pair, share) = (program_id(1), group.next_power_of_two());
+    let (sequence, first) = (pair / heads, program_id(0) * (m / share));
+    let (start, queries) = match tokens.query_starts {
+        Some(starts) => between(starts, sequence, tokens.queries),
+        None => (sequence * tokens.queries, tokens.queries.to::<i64>()),
+    };
+    let (query, shift) = (first + arange(0, m / share), count - queries);
+    let of_all = (start + query) * heads + pair % heads;
+    let mut rows = Rows {
+        place: if together {
+            of_all
+        } else {
+            pair * tokens.queries + query
+        },
+        there: query < queries,
+        inside: query < queries,
+        sequence,
+        head: zeros::<i64>([m / share]) + pair % heads,
+        query,
+        position: query + shift,
+        ends: [first, first + (m / share - 1)].map(|query| query + shift),
+        count,
+    };
+    if share > 1 {
+        let (query, member) = (query.expand(1), arange(0, share).expand(0));
+        rows.place = match together {
+            true => of_all.expand(1) * group + member,
+            false => (pair * group + member) * tokens.queries + query,
+        };
+        rows.there = (query < queries) & (member < group);
+        rows.inside = each(rows.there, [m, share]);
+        rows.head = each(pair % heads * group + member, [m, share]);
+        rows.query = each(query, [m, share]);
+        rows.position = each(query + shift, [m, share]);
+    }
+    rows
+}
+
+/// What queries and heads have, one after the other.
+fn each<T: Element>(of: Tile<T>, [m, share]: [usize; 2]) -> Tile<T> {
+    of.broadcast_to([m / share, share]).reshape([m])
+}
+
+/// Where the elements of rows are, and which of them are there.
+#[device]
+fn elements(rows: Rows, [d, width]: [usize; 2]) -> (Tile<i64>, Tile<bool>) {
+    let axes = rows.place.shape().len();
+    let element = arange(0, d).reshape([&[1, 1][..axes], &[d]].concat());
+    let mask = match d == width {
+        true => rows.there.expand(axes),
+        false => rows.there.expand(axes) & (element < width),
+    };
+    (rows.place.expand(axes) * width + element, mask)
+}
+
+/// The place of the first key of a sequence among all, and the number of its keys.
+#[device]
+fn keys_of(tokens: Tokens, sequence: Scalar<i64>) -> (Scalar<i64>, Scalar<i64>) {
+    let first = sequence * tokens.keys;
+    match (tokens.key_starts, tokens.lengths) {
+        (Some(starts), _) => between(starts, sequence, tokens.keys),
+        (None, Some(lengths)) => {
+            let length = load(lengths + sequence);
+            let fits = (length >= 0) & (length <= tokens.keys);
+            device_assert(fits, "a length is from 0 to the keys that there may be");
+            (first, length.to::<i64>())
+        }
+        (None, None) => (first, tokens.keys.to::<i64>()),
+    }
+}
+
+/// What lies between a start and the next one: where, and how many.
+#[device]
+fn between(
+    starts: Ptr<i32>,
+    sequence: Scalar<i64>,
+    most: Scalar<i32>,
+) -> (Scalar<i64>, Scalar<i64>) {
+    let [start, end] = [0, 1].map(|next| load(starts + sequence + next));
+    let fits = (start >= 0) & (start <= end) & (end - start <= most);
+    device_assert(fits, "starts ascend, by no more than a sequence may have");
+    (start.to::<i64>(), (end - start).to::<i64>())
+}
+
+/// The keys that some row sees, of the part that a program has: from the first of a tile.
+#[device]
+fn seen(tokens: Tokens, rows: Rows, n: usize, causal: bool) -> (Scalar<i64>, Scalar<i64>) {
+    let ([first, last], mut from, mut to) = (rows.ends, scalar::<i64>(0), rows.count);
+    if causal {
+        to = minimum(last + 1, to);
+    }
+    if let Some(window) = tokens.window {
+        from = maximum(first - window + 1, 0) / n * n;
+        if !causal {
+            to = minimum(last + window, to);
+        }
+    }
+    if let Some(every) = tokens.every {
+        let start = program_id(2) * every;
+        from = maximum(from, start);
+        to = minimum(to, start + every);
+    }
+    (from, to)
+}
+
+/// Where keys are among all: behind the first of the sequence, in the pages of its table, or, of heads with their tokens, behind the first
+/// of the head.
+#[device]
+fn places_of(
+    tokens: Tokens,
+    rows: Rows,
+    (first, column): (Scalar<i64>, Tile<i64>),
+    page: usize,
+    together: bool,
+) -> Tile<i64> {
+    match tokens.tables {
+        _ if !together => program_id(1) * tokens.keys + column,
+        Some(tables) => {
+            let entries = tables + rows.sequence * tokens.pages + column / page;
+            load(entries).mask(column < rows.count).to::<i64>() * page + column % page
+        }
+        None => first + column,
+    }
+}
+
+/// The elements of rows that are there, along `axis` of a tile that is wider than these.
+#[device]
+fn across(there: Tile<bool>, axis: usize, [d, width]: [usize; 2]) -> Tile<bool> {
+    match d == width {
+        true => there,
+        false => there & (arange(0, d).expand(axis) < width),
+    }
+}
+
+/// The keys or values of a tile, by their places along the other axis than `axis`: of a head beside others, where it is given.
+#[device]
+fn held<T: Float>(
+    of: Ptr<T>,
+    (key, there, head): (Tile<i64>, Tile<bool>, Option<Scalar<i64>>),
+    axis: usize,
+    [d, width, heads]: [usize; 3],
+) -> Tile<T> {
+    let (element, across) = (
+        arange(0, d).expand(1 - axis),
+        across(there.expand(axis), 1 - axis, [d, width]),
+    );
+    match head {
+        Some(head) => {
+            let column = head * width + element;
+            // What a bulk copy asks of an axis: that it is cut off where an array ends.
+            let mask = across & (column >= 0) & (column < heads * width);
+            load(of + key.expand(axis) * (heads * width) + column)
+                .mask(mask)
+                .other(0.0)
+        }
+        None => load(of + key.expand(axis) * width + element)
+            .mask(across)
+            .other(0.0),
+    }
+}
+
+/// Logits after the cap, and after the scale where something is added to them; the scale that is left to be applied.
+#[device]
+fn changed(
+    logits: Tile<f32>,
+    change: Change,
+    rows: Rows,
+    slope: Option<Tile<f32>>,
+    (column, keys): (Tile<i64>, Scalar<i32>),
+) -> (Tile<f32>, Scalar<f32>) {
+    let mut logits = logits;
+    if let Some(cap) = change.cap {
+        logits = tanh(logits * cap);
+    }
+    if let Some(bias) = change.bias {
+        let [of_sequence, of_head] = change.steps;
+        let row = rows.sequence * of_sequence + rows.head * of_head + rows.query * keys;
+        let mask = rows.inside.expand(1) & (column < rows.count).expand(0);
+        let number = load(bias + row.expand(1) + column.expand(0)).mask(mask);
+        return (logits * change.scale + number * LOG2_E, scalar(1.0));
+    }
+    if let Some(slope) = slope {
+        let distance = abs(rows.position.expand(1) - column.expand(0)).to::<f32>();
+        return (
+            logits * change.scale - slope.expand(1) * distance,
+            scalar(1.0),
+        );
+    }
+    (logits, change.scale)
+}
+
+/// Logits of the keys that a row sees, and below them those of others.
+#[device]
+fn visible(
+    logits: Tile<f32>,
+    rows: Rows,
+    tokens: Tokens,
+    (first, column): (Scalar<i64>, Tile<i64>),
+    [causal, whole]: [bool; 2],
+) -> Tile<f32> {
+    let (mut logits, end) = (logits, first + column.shape()[0]);
+    let [first_row, last_row] = rows.ends;
+    if causal {
+        // Only tiles on the diagonal hold keys that a query does not see.
+        if end > first_row + 1 {
+            let seen = column.expand(0) <= rows.position.expand(1);
+            logits = select(seen, logits, f64::NEG_INFINITY);
+        }
+    }
+    if let Some(window) = tokens.window {
+        if first <= last_row - window {
+            let seen = column.expand(0) > (rows.position - window).expand(1);
+            logits = select(seen, logits, f64::NEG_INFINITY);
+        }
+        if !causal {
+            if end > first_row + window {
+                let seen = column.expand(0) < (rows.position + window).expand(1);
+                logits = select(seen, logits, f64::NEG_INFINITY);
+            }
+        }
+    }
+    match whole {
+        true => logits,
+        false => select((column < rows.count).expand(0), logits, f64::NEG_INFINITY),
+    }
+}
+
+/// The greatest and the least logits that rows have seen, in base 2, of which those that they do not see are infinite.
+#[device]
+fn widened(
+    [greatest, least]: [Tile<f32>; 2],
+    next: Tile<f32>,
+    logits: Tile<f32>,
+    scale: Scalar<f32>,
+) -> [Tile<f32>; 2] {
+    let seen = select(logits > f64::NEG_INFINITY, logits, f64::INFINITY);
+    [maximum(greatest, next), minimum(least, seen.min(1) * scale)]
+}
+
+/// Writes the rows that are there at their places.
+#[device]
+fn write<T: Float>(
+    results: Results<T>,
+    [sum, most]: [Tile<f32>; 2],
+    (total, [greatest, least]): (Tile<f32>, [Tile<f32>; 2]),
+    rows: Rows,
+    [d, width]: [usize; 2],
+) {
+    let (place, there) = (rows.place, rows.there);
+    let (places, mask) = elements(rows, [d, width]);
+    let extents = place.shape();
+    let by_heads = |of: Tile<f32>| of.reshape(extents.clone());
+    let total = total.reshape([&extents[..], &[d]].concat());
+    if let Some(out) = results.out {
+        let mean = total * inverse(by_heads(sum)).expand(extents.len());
+        store(out + places, mean.to::<T>()).mask(mask);
+    }
+    if let Some(log_sums) = results.log_sums {
+        store(log_sums + place, logarithm(by_heads(sum), by_heads(most))).mask(there);
+    }
+    // Programs of other parts have the same rows.
+    if let Some(array) = results.greatest {
+        atomic_max(array + place, by_heads(greatest)).mask(there);
+    }
+    if let Some(array) = results.least {
+        atomic_min(array + place, by_heads(least)).mask(there);
+    }
+    let part = program_id(2) * results.rows;
+    if let Some(totals) = results.totals {
+        store(totals + (part * width + places), total).mask(mask);
+    }
+    for (array, numbers) in [(results.sums, sum), (results.powers, most)] {
+        if let Some(array) = array {
+            store(array + (part + place), by_heads(numbers)).mask(there);
+        }
+    }
+}
+
+/// What numbers in natural units are multiplied by for powers of two.
+const LOG2_E: f64 = std::f64::consts::LOG2_E;
 
 /// How far a logit may pass the power of two that a row is scaled by before that follows: sums grow by as much, and a loop
 /// that multiplies them only where it must does so in few iterations.
 const SLACK: f64 = 8.0;
 
-/// What attention is of: `heads` of all sequences together, each with `tokens` queries, keys and values of `width` elements.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shape {
-    /// Heads of all sequences.
-    pub heads: usize,
-    /// Tokens of a head. Fastest where the keys that are taken at a time divide them.
-    pub tokens: usize,
-    /// Elements of a query, a key and a value: a power of two from 16.
-    pub width: usize,
-    /// Whether a query sees the keys up to its own place alone.
-    pub causal: bool,
-}
-
-/// The attention of `q` over `k` and `v`, all `[heads, tokens, width]`, with the usual scale, the inverse root of the width.
-/// `log_sums`, `[heads, tokens]`, gets the natural logarithms of the sums of exponentials. A setting's `block` is the queries
-/// of a program, its `width` the keys that are taken at a time; below 128 elements iterations do not overlap unless it says so,
-/// since the second product is too short to hide the weights, and causal programs take 64 keys. Rows whose logits are all below -2^21, in base 2, are zero.
-///
-/// # Errors
-/// What a launch refuses.
-pub fn launch(
-    [q, k, v]: [&Buffer<bf16>; 3],
-    out: &mut Buffer<bf16>,
-    log_sums: Option<&mut Buffer<f32>>,
-    shape: Shape,
-    setting: &Setting,
-) -> Result<()> {
-    let Shape {
-        heads,
-        tokens,
-        width,
-        causal,
-    } = shape;
-    for len in [q.len(), k.len(), v.len(), out.len()] {
-        check_shape(len, &[heads, tokens, width])?;
-    }
-    if let Some(log_sums) = &log_sums {
-        check_shape(log_sums.len(), &[heads, tokens])?;
-    }
-    if heads * tokens == 0 {
-        return Ok(());
-    }
-    // Fewer keys leave registers for two programs a multiprocessor.
-    let short = width < 128 && causal && setting.width_or(0) == 0;
-    let (m, n) = (
-        setting.block_or(128),
-        setting.width_or(if short { 64 } else { 128 }),
-    );
-    for extent in [width, m, n] {
-        ensure(extent.is_power_of_two() && extent >= 16, || {
-            format!(
-                "{extent} is no power of two from 16, as the width and the tiles of attention are"
-            )
-        })?;
-    }
-    let whole = tokens.is_multiple_of(n);
-    let kernel = attention()
-        .d(width)
-        .causal(causal)
-        .whole(whole)
-        .m(m)
-        .n(n)
-        .schedule(Schedule {
-            overlap: setting.schedule.overlap.or((width < 128).then_some(1)),
-            stages: setting.schedule.stages.or(short.then_some(3)),
-            ..setting.schedule
-        })
-        .determinism(setting.determinism);
-    let scale = std::f64::consts::LOG2_E / (width as f64).sqrt();
-    let grid = (tokens.div_ceil(m), heads);
-    let device = out.device().clone();
-    let (tokens, rows) = (extent(tokens)?, extent(heads * tokens)?);
-    let arguments = (q, k, v, out, log_sums, tokens, rows, scale as f32);
-    kernel.launch(&device, grid, arguments)
-}
-
-/// The settings worth trying.
-pub fn space() -> Vec<Setting> {
-    let setting = |(block, width, warps, stages): (usize, usize, u32, u32)| Setting {
-        block,
-        width,
-        schedule: Schedule {
-            stages: Some(stages),
-            ..Schedule::AUTO.warps(warps)
-        },
-        ..Setting::default()
-    };
-    let tiles = [
-        (128, 128, 8, 2),
-        (64, 128, 4, 2),
-        (128, 64, 8, 3),
-        (128, 128, 8, 3),
-        (64, 64, 4, 2),
-    ];
-    let in_order = [(128, 128, 8, 2), (64, 64, 4, 2)].map(setting);
-    let in_order = in_order.map(|setting| Setting {
-        schedule: setting.schedule.overlap(1),
-        ..setting
-    });
-    [&tiles.map(setting)[..], &in_order].concat()
-}
+/// What weights of `f16` are multiplied by as a power of two, so that more of them are normal numbers.
+const HEADROOM: f64 = 14.0;

@@ -156,12 +156,8 @@ pub fn launch<T: Float + Number>(
     shape: Shape,
     setting: &Setting,
 ) -> Result<()> {
-    let Shape {
-        heads,
-        tokens,
-        width,
-        causal,
-    } = shape;
+    let [heads, tokens, width] = plain(shape)?;
+    let causal = shape.causal;
     let Given {
         out,
         gradient,
@@ -212,6 +208,16 @@ pub fn launch<T: Float + Number>(
         q, k, v, gradient, log_sums, deltas, targets.0, targets.1, scale,
     );
     kernel.by(setting).launch(&device, (), arguments)
+}
+
+/// The extents of heads that each have their own keys, as many as queries.
+fn plain(shape: Shape) -> Result<[usize; 3]> {
+    let own = shape.heads == shape.key_heads && shape.queries == shape.keys;
+    ensure(own && !shape.tokens_first, || {
+        "gradients are those of heads with their own keys, as many as queries, and with their tokens behind each other".to_string()
+    })?;
+    let heads = shape.sequences * shape.heads;
+    Ok([heads, shape.queries, shape.width])
 }
 
 /// The settings worth trying.

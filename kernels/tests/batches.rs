@@ -2,7 +2,10 @@
 
 use exactile::{Buffer, Device, Number, Result, bf16};
 use exactile_kernels::activation::Activation;
-use exactile_kernels::{Setting, addmm, linear, log_softmax, matmul, mean, softmax, tensor_matmul};
+use exactile_kernels::attention::{Options, Shape, Split, parts};
+use exactile_kernels::{
+    Setting, addmm, attention, linear, log_softmax, matmul, mean, softmax, tensor_matmul,
+};
 
 /// One hundred sizes: every one up to 80, and around the extents of tiles.
 fn sizes() -> Vec<usize> {
@@ -143,6 +146,37 @@ fn rows_of_scores_stand_alone() {
     row_alone_is_row_of_batch::<f32>(&[(512, 0), (2048, 0), (512, 2)], &shares);
 }
 
+/// A query of two heads that share keys, in parts of these.
+#[test]
+fn attention_has_sequences_of_its_own() {
+    const KEYS: usize = 48;
+    let decode = Row {
+        width: 32,
+        launch: &|device, rows, out, setting| {
+            let shape = Shape {
+                sequences: rows,
+                key_heads: 1,
+                keys: KEYS,
+                ..Shape::new(2, 1, 16, true)
+            };
+            let on = |len, seed| Buffer::from_slice(device, &numbers(len, seed, bf16::from_f32));
+            let (q, k) = (on(rows * 32, 8)?, on(rows * KEYS * 16, 9)?);
+            let v = on(rows * KEYS * 16, 10)?;
+            let mut room = Buffer::zeros(device, parts(shape, 32, q.len()))?;
+            let split = Some(Split {
+                keys: 32,
+                parts: &mut room,
+            });
+            let options = Options {
+                split,
+                ..Options::default()
+            };
+            attention([&q, &k, &v], out, shape, options, setting)
+        },
+    };
+    row_alone_is_row_of_batch::<bf16>(&[(16, 16), (16, 32), (32, 16)], &decode);
+}
+
 #[test]
 fn means_stand_alone() {
     const MIDDLE: usize = 201;
@@ -169,6 +203,7 @@ fn the_page_lists_what_is_tested() {
         "log_softmax",
         "softmax",
         "mean",
+        "attention",
     ] {
         assert!(table.contains(&format!("`{name}`")), "{name}");
     }

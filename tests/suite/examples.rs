@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use exactile::internals;
 use exactile::{Bounds, Configure, Determinism, Kernel, Options, Schedule, Target, bf16, f16};
 use exactile_core::facts::{Boxed, Facts, Known};
 use exactile_core::pipeline;
@@ -24,7 +25,12 @@ struct Launched {
 }
 
 fn launched<P>(kernel: &Kernel<P>) -> Launched {
-    let func = kernel.trace().expect("traces");
+    launched_without(kernel, &[])
+}
+
+/// The launch without the optional parameters of which this says so.
+fn launched_without<P>(kernel: &Kernel<P>, left_out: &[bool]) -> Launched {
+    let func = internals::trace_without(kernel, left_out).expect("traces");
     let is_stride = |index: usize| {
         let parameter = func.parameters.get(index);
         parameter.is_some_and(|parameter| parameter.name.contains("_stride"))
@@ -219,6 +225,7 @@ fn products() -> Vec<Configuration> {
     let attentions = [(128, 64, 4), (64, 128, 8), (128, 128, 8)];
     list.extend(attentions.map(|it| of_attention(it, false)));
     list.push(of_attention((128, 128, 8), true));
+    list.extend(of_few_queries());
     list
 }
 
@@ -235,19 +242,46 @@ fn of_rows(mut launched: Launched) -> Launched {
 
 /// Attention over elements of a width, in tiles of so many queries and keys.
 fn of_attention((width, tile, warps): (usize, usize, u32), causal: bool) -> Configuration {
-    let kernel = attention::attention()
+    let kernel = attention::attention::<bf16>()
         .d(width)
+        .width(width)
         .causal(causal)
         .whole(true)
         .m(tile)
         .n(tile);
     let mask = if causal { "_causal" } else { "" };
+    // Results and logarithms, and nothing else.
+    let left_out: Vec<bool> = (0..17).map(|at| at > 1).collect();
     Configuration {
         name: format!("attention_{width}_{tile}_{warps}{mask}"),
-        func: launched(&kernel),
+        func: launched_without(&kernel, &left_out),
         warps,
         bounds: Bounds::Unchecked,
     }
+}
+
+/// Attention of a query of eight heads by parts of the keys that they share: all of them, and by lengths.
+fn of_few_queries() -> [Configuration; 2] {
+    let kernel = attention::attention::<bf16>()
+        .d(128)
+        .width(128)
+        .group(8)
+        .heads(8)
+        .together(true)
+        .causal(false)
+        .m(64)
+        .n(64);
+    [("parts", true), ("lengths", false)].map(|(name, whole)| {
+        // Sums of parts with what they are scaled by, lengths, and the keys of a part.
+        let left_out = (0..17).map(|at| !matches!(at, 2..=4 | 12) && (whole || at != 9));
+        let left_out: Vec<bool> = left_out.collect();
+        Configuration {
+            name: format!("attention_{name}"),
+            func: launched_without(&kernel.clone().whole(whole), &left_out),
+            warps: 4,
+            bounds: Bounds::Unchecked,
+        }
+    })
 }
 
 /// What the assembler made of a configuration.

@@ -64,11 +64,12 @@ is `spmm` too.
 const TUTORIALS_END: &str = "
 Not here: block-scaled products of the formats of compute capability 10 (`block_scaled_matmul` above has scales of 128 by 128
 numbers). Two tutorials need no kernel of their own: launches that depend on the one before them are `vector_add` with `.early(2)`,
-and functions from libraries are in the language.
+and functions from libraries are in the language. What 06, fused attention, does forward is the plainest form of `attention`, which stands
+below beside kernels that have its other forms.
 ";
 
 /// The tutorials, the kernels that do the same with their files, and the lines of Triton's.
-const TUTORIALS: [(&str, &[(&str, &str)], usize); 11] = [
+const TUTORIALS: [(&str, &[(&str, &str)], usize); 10] = [
     (
         "01 vector addition",
         &[("kernels/src/vector_add.rs", "vector_add")],
@@ -106,11 +107,6 @@ const TUTORIALS: [(&str, &[(&str, &str)], usize); 11] = [
             ("kernels/src/layer_norm_backward.rs", "layer_norm_columns"),
         ],
         71,
-    ),
-    (
-        "06 fused attention, forward",
-        &[("kernels/src/attention.rs", "attention")],
-        111,
     ),
     (
         "06 its gradients",
@@ -283,10 +279,13 @@ const LIBRARIES: &[Beside] = &[
         "bitsandbytes, `backends/triton/kernels_optim.py`: `_optimizer_update_2state_32bit_triton_kernel`",
     ),
     (
-        "attention of a new token over pages",
-        &[("paged", "decode")],
-        233,
-        "SGLang, `kernels/ops/attention/decode_attention.py`: `_fwd_kernel_stage1` and `_fwd_kernel_stage2`",
+        "attention, of many queries and by parts of the keys",
+        &[
+            ("attention", "attention"),
+            ("attention_merge", "merge_parts"),
+        ],
+        746,
+        "SGLang, `kernels/ops/attention/decode_attention.py`: `_fwd_grouped_kernel_stage1`, `_fwd_kernel_stage2` and `tanh`; `extend_attention.py`: `_fwd_kernel`",
     ),
     (
         "selective scan",

@@ -4,7 +4,7 @@ use exactile::{Buffer, Device, F8E4M3, Result, bf16};
 use exactile_kernels as kernels;
 use exactile_kernels::Setting;
 use exactile_kernels::activation::Activation;
-use exactile_kernels::attention::Shape as Heads;
+use exactile_kernels::attention::{Keys, Options, Shape as Heads, Split, parts};
 use exactile_kernels::group_norm::Affine;
 use exactile_kernels::paged::Shape as Pages;
 use exactile_kernels::rope::Pairs;
@@ -38,12 +38,7 @@ pub fn ready() -> Vec<Ready> {
         elementwise::float8_matmul([512; 3], true),
         elementwise::rows_matmul::<i8, i32>([512; 3]),
         elementwise::rows_matmul::<f32, f32>([512; 3]),
-        compound::tensor_attention(Heads {
-            heads: 2,
-            tokens: 512,
-            width: 128,
-            causal: true,
-        }),
+        compound::tensor_attention(Heads::new(2, 512, 128, true)),
     ];
     list.extend(others.into_iter().map(of_case));
     list.extend(scores());
@@ -228,6 +223,34 @@ fn updates() -> Vec<Ready> {
     ]
 }
 
+/// Attention of a query of each sequence over keys in pages, by parts.
+fn over_pages(device: &Device, setting: &Setting) -> Result<()> {
+    const OWN: usize = 3 * 4 * 64;
+    let (query, pages) = (halves(device, OWN)?, halves(device, 128 * OWN)?);
+    let shape = Heads {
+        sequences: 3,
+        queries: 1,
+        keys: 128,
+        tokens_first: true,
+        ..Heads::new(4, 1, 64, true)
+    };
+    let mut room = floats(device, parts(shape, 64, OWN))?;
+    let options = Options {
+        keys: Keys::Pages {
+            tables: &indices(device, 24)?,
+            lengths: &indices(device, 3)?,
+            page: 16,
+        },
+        split: Some(Split {
+            keys: 64,
+            parts: &mut room,
+        }),
+        ..Options::default()
+    };
+    let mut out = halves(device, OWN)?;
+    kernels::attention([&query, &pages, &pages], &mut out, shape, options, setting)
+}
+
 fn models() -> Vec<Ready> {
     const PAGES: Pages = Pages {
         sequences: 3,
@@ -249,12 +272,7 @@ fn models() -> Vec<Ready> {
             let places = [&indices(device, 24)?, &indices(device, 3)?];
             kernels::paged_append([&new, &new], [keys, values], places, PAGES, setting)
         }),
-        named("paged_decode bf16", |device, setting| {
-            let (query, pages) = (halves(device, OWN)?, halves(device, 128 * OWN)?);
-            let places = [&indices(device, 24)?, &indices(device, 3)?];
-            let mut out = halves(device, OWN)?;
-            kernels::paged_decode(&query, [&pages, &pages], places, &mut out, PAGES, setting)
-        }),
+        named("attention over pages bf16", over_pages),
         named("selective_scan f32", |device, setting| {
             let (len, states) = (2 * 512 * 64, 16);
             let b = floats(device, 2 * 512 * states)?;

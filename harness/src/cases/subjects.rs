@@ -97,16 +97,30 @@ fn attentions(size: Size, list: &mut Vec<Subject>) {
         Size::Quick => &[([2, 200, 64], true)],
     };
     for &([heads, tokens, width], causal) in heads {
-        let shape = Shape {
-            heads,
-            tokens,
-            width,
-            causal,
-        };
+        let shape = Shape::new(heads, tokens, width, causal);
         list.push(Subject {
             case: compound::tensor_attention(shape),
             formula: "queries, keys, values and the output, once each",
-            candidates: kernels::attention::space(),
+            candidates: kernels::attention::space(shape),
+        });
+    }
+    let few: &[(usize, usize)] = match size {
+        Size::Gpu => &[(1, 32768), (64, 32768)],
+        Size::Cpu => &[],
+        Size::Quick => &[(2, 300)],
+    };
+    for &(sequences, keys) in few {
+        let shape = Shape {
+            sequences,
+            key_heads: 8,
+            queries: 1,
+            keys,
+            ..Shape::new(64, 1, 128, false)
+        };
+        list.push(Subject {
+            case: compound::decode_attention(shape),
+            formula: "queries, keys, values and the output, once each",
+            candidates: kernels::attention::space(shape),
         });
     }
 }

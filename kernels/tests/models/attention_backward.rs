@@ -8,12 +8,7 @@ use exactile_kernels::{Setting, attention_backward};
 use super::super::numbers;
 
 /// Of tokens that no tile divides.
-const SHAPE: Shape = Shape {
-    heads: 2,
-    tokens: 70,
-    width: 16,
-    causal: false,
-};
+const SHAPE: Shape = Shape::new(2, 70, 16, false);
 
 /// What attention is of, what it gives, and the gradient of that, `[heads, tokens, width]` each; the logarithms of its sums.
 struct Plain {
@@ -42,9 +37,10 @@ fn add(sum: &mut [f64], row: &[f32], factor: f64) {
 fn plain(shape: Shape, round: fn(f32) -> f32) -> Plain {
     let Shape {
         heads,
-        tokens,
+        queries: tokens,
         width,
         causal,
+        ..
     } = shape;
     let count = heads * tokens * width;
     let all: Vec<f32> = numbers(4 * count)

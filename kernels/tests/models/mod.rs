@@ -445,7 +445,6 @@ fn spaces_hold_settings() {
         exactile_kernels::layer_norm_backward::space(),
         quantise::space(64),
         routing::space(12),
-        exactile_kernels::paged::space(16),
         selective_scan::space(4),
         exactile_kernels::adamw::space(),
         exactile_kernels::attention_backward::space(),

@@ -1,7 +1,7 @@
 //! What the launches of ready kernels refuse, and what they tell of numbers that do not fit.
 
 use exactile::{Buffer, Device, Number, Result, bf16, f16};
-use exactile_kernels::attention::Shape as Heads;
+use exactile_kernels::attention::{Keys, Options, Shape as Heads, Split, parts as attention_parts};
 use exactile_kernels::attention_backward::Given;
 use exactile_kernels::conv2d::Shape as Images;
 use exactile_kernels::group_norm::Affine;
@@ -12,7 +12,7 @@ use exactile_kernels::sampling::Draw;
 use exactile_kernels::{
     Setting, attention, attention_backward, block_scaled_matmul, conv2d, cross_entropy,
     embedding_backward, group_norm, grouped_matmul, histogram, layer_norm_backward, mean,
-    paged_append, paged_decode, routing, sampling, sort, sum, sum_all, sum_columns,
+    paged_append, routing, sampling, sort, sum, sum_all, sum_columns,
 };
 
 fn zeros<T: Number>(len: usize) -> Buffer<T> {
@@ -41,19 +41,60 @@ fn tiles(block: usize, width: usize) -> Setting {
     }
 }
 
+/// What a launch of attention over a head of two tokens says of these options.
+#[track_caller]
+fn refuse(shape: Heads, options: Options<'_>, setting: &Setting, message: &str) {
+    let (x, mut out) = (zeros::<bf16>(16), zeros::<bf16>(16));
+    refused(
+        attention([&x; 3], &mut out, shape, options, setting),
+        message,
+    );
+}
+
+#[test]
+fn forms_of_attention_are_checked() {
+    let (usual, none) = (Setting::default(), Options::default);
+    let shape = Heads::new(1, 2, 8, false);
+    let shared = Heads {
+        key_heads: 2,
+        ..shape
+    };
+    let message = "1 heads of 8 elements do not share 2 heads of keys";
+    refuse(shared, none(), &usual, message);
+    let (starts, few) = (zeros(2), zeros(3));
+    let mut options = none();
+    options.query_starts = Some(&starts);
+    let message = "starts and pages are of arrays in which tokens come first";
+    refuse(shape, options, &usual, message);
+    let mut options = none();
+    options.window = Some(0);
+    refuse(shape, options, &usual, "a window of 0 keys shows none");
+    let mut options = none();
+    options.cap = Some(-1.0);
+    let message = "the scale and the cap of logits are positive numbers";
+    refuse(shape, options, &usual, message);
+    let mut options = none();
+    options.greatest = Some(&few);
+    refuse(shape, options, &usual, "found [3], expected [2]");
+    let mut room = zeros(attention_parts(shape, 24, 16));
+    let mut options = none();
+    options.split = Some(Split {
+        keys: 24,
+        parts: &mut room,
+    });
+    let message = "a part of 24 keys is no multiple of the 16 that are taken at a time";
+    refuse(shape, options, &tiles(0, 16), message);
+}
+
 #[test]
 fn shapes_of_models_are_checked() {
     let usual = Setting::default();
-    let heads = Heads {
-        heads: 1,
-        tokens: 2,
-        width: 8,
-        causal: false,
-    };
+    let heads = Heads::new(1, 2, 8, false);
     let (x, mut out) = (zeros::<bf16>(16), zeros::<bf16>(16));
+    let tile = Setting { block: 8, ..usual };
     refused(
-        attention([&x; 3], &mut out, None, heads, &usual),
-        "8 is no power of two from 16, as the width and the tiles of attention are",
+        attention([&x; 3], &mut out, heads, Options::default(), &tile),
+        "8 is no power of two from 16, as the tiles of attention are",
     );
     let (sums, mut gradients) = (zeros(2), [zeros(16), zeros(16), zeros(16)]);
     let given = Given {
@@ -200,18 +241,23 @@ fn numbers_that_do_not_fit_are_told() {
         page: 16,
         pages: 1,
     };
-    let (x, mut out) = (floats(256), floats(16));
     let (query, table) = (floats(16), on(&[0]));
+    let shape = Heads {
+        queries: 1,
+        keys: 16,
+        ..Heads::new(1, 1, 16, true)
+    };
+    let keys = Buffer::<bf16>::zeros(&device, 256).expect("fits");
+    let mut out = Buffer::<bf16>::zeros(&device, 16).expect("fits");
+    let lengths = on(&[17]);
+    let options = Options {
+        keys: Keys::Lengths(&lengths),
+        ..Options::default()
+    };
+    let one = Buffer::<bf16>::zeros(&device, 16).expect("fits");
     told(
-        paged_decode(
-            &query,
-            [&x; 2],
-            [&table, &on(&[0])],
-            &mut out,
-            pages,
-            &usual,
-        ),
-        "a length is from 1 to what its pages hold",
+        attention([&one, &keys, &keys], &mut out, shape, options, &usual),
+        "a length is from 0 to the keys that there may be",
         &device,
     );
     let mut caches = [floats(256), floats(256)];
