@@ -38,6 +38,8 @@ struct State {
     multiplied: BTreeSet<Value>,
     /// Those that bulk copies may read so.
     copied: BTreeSet<Value>,
+    /// Those of barriers with phases, which stay such.
+    words: BTreeSet<Value>,
 }
 
 impl State {
@@ -46,6 +48,7 @@ impl State {
         self.touched.extend(&other.touched);
         self.multiplied.extend(&other.multiplied);
         self.copied.extend(&other.copied);
+        self.words.extend(&other.words);
     }
 }
 
@@ -73,6 +76,8 @@ impl Replay<'_> {
             } else if let Op::Settle(op::Settle { pending: 0, .. }) = op {
                 let read = std::mem::take(&mut state.multiplied);
                 read.into_iter().for_each(|it| self.touch(inst, it, state));
+            } else if let Op::MbarrierInit(op) = op {
+                state.words.insert(op.word);
             } else if let Op::CopyOut(op) = op {
                 state.copied.insert(op.source);
             } else if let Op::WaitCopiesOut(op::WaitCopiesOut { pending: 0 })
@@ -134,11 +139,9 @@ impl Replay<'_> {
             let other = &self.bytes[other];
             own.start < other.end && other.start < own.end
         };
-        let mut used = state
-            .touched
-            .iter()
-            .chain(&state.multiplied)
-            .chain(&state.copied);
+        let late = state.touched.iter().chain(&state.multiplied);
+        let words = state.words.iter().filter(|&&it| it != buffer);
+        let mut used = late.chain(&state.copied).chain(words);
         if self.func.warps > 0 && used.any(overlaps) {
             let message = "lanes may still use the bytes in which this buffer begins";
             self.errors.insert(inst, message.to_string());

@@ -228,7 +228,6 @@ impl Lowering<'_> {
         let start = self.slot_start(op.buffer, op.slot);
         let numbers = [&op.origin[..], &op.extents, &op.strides];
         let parts = self.parts((op.buffer, start), op.base, numbers)?;
-        self.copies_out.push(parts.steps.len() as i64);
         self.by_first_warp(|this| {
             this.each_part(&parts, |parts, origin, offset| {
                 Op::CopyOut(op::CopyOut {
@@ -242,9 +241,29 @@ impl Lowering<'_> {
         })
     }
 
+    /// Of how many copies one from a slot of a buffer is made.
+    fn copies_of(&self, buffer: Value) -> i64 {
+        let layout = self.layout(buffer);
+        let dtype = self.block.ty(buffer).buffer().map(|(dtype, _)| dtype);
+        let chunk = dtype.map_or(0, chunk_bits);
+        let inner = dtype.and_then(|dtype| inner_axis(&layout, dtype));
+        let copies = inner.map(|inner| {
+            let [rows, columns] = [1 - inner, inner].map(|axis| layout.dim_bits()[axis]);
+            (1_i64 << (columns - chunk)) * (1_i64 << rows).div_euclid(MOST_ROWS.into()).max(1)
+        });
+        copies.unwrap_or(0)
+    }
+
     pub(super) fn wait_slots(&mut self, op: &op::WaitSlots) -> Result<()> {
         // The last copies, whichever these are, are at least so many.
-        let each = self.copies_out.iter().min().copied().unwrap_or(0);
+        let insts = self.block.all_insts().into_iter();
+        let copies = insts.filter_map(|inst| {
+            let Op::CopySlot(op) = self.block.op(inst) else {
+                return None;
+            };
+            Some(self.copies_of(op.buffer))
+        });
+        let each = copies.min().unwrap_or(0);
         let pending = op.pending * each;
         self.by_first_warp(|this| {
             let wait = Op::WaitCopiesRead(op::WaitCopiesRead { pending });

@@ -168,8 +168,6 @@ struct Lowering<'a> {
     behind: BTreeMap<Value, Value>,
     /// Whether lanes may have touched shared memory.
     uses_shared: bool,
-    /// Of how many copies each box is made that is taken from a slot.
-    copies_out: Vec<i64>,
     residents: Residents,
     /// The counters that residents stand for, by their roots.
     counters: BTreeMap<Value, Counters>,
@@ -205,7 +203,6 @@ impl<'a> Lowering<'a> {
             meets_behind: boxes::meeting_behind(block),
             behind: slots::behind(block),
             uses_shared: false,
-            copies_out: Vec::new(),
             residents: Residents::default(),
             counters: BTreeMap::new(),
             lane: None,

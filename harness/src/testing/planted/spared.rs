@@ -84,6 +84,19 @@ const SPARED: &[Spared] = &[
         fault: BARRIER,
         functions: &["schedule/boxes.bir @one_by_one"],
     },
+    // The two results lie apart, and who waits for the copy of the second waits for that of the first as well.
+    Spared {
+        fault: "a wait for what copies out read is missing",
+        functions: &["schedule/results.bir @two"],
+    },
+    Spared {
+        fault: "a wait for what copies out read leaves one too many",
+        functions: &["schedule/results.bir @two"],
+    },
+    Spared {
+        fault: "results: a wait for copies is missing",
+        functions: &["schedule/results.bir @two"],
+    },
     // What is stored before the loop is fenced and met at the head of each iteration as well. The one operand is of ones
     // alone, wherever they lie.
     Spared {

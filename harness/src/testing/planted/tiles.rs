@@ -64,13 +64,6 @@ const FAULTS: &[Fault] = &[
         "a tile is not stored to its slot",
         Op::SlotStore(_)
     ),
-    fault!(
-        "results",
-        "a tile is not stored to its slot",
-        Op::SlotStore(_)
-    ),
-    fault!("results", "a fence is missing", Op::ProxyFence(_)),
-    fault!("results", "a barrier is missing", Op::Barrier(_)),
     fault!("results", "a copy is missing", Op::CopySlot(_)),
     fault!("results", "a wait for copies is missing", Op::WaitSlots(_)),
     fault!("homes", "a fence is missing", Op::ProxyFence(_)),
