@@ -105,9 +105,10 @@ pub(crate) fn few_rows<T: Float + Number>(
     let [n, m] = [weight.extents()[0], columns.extents()[1]];
     let device = out.device().clone();
     let kernel = linear::<T>().function(place(activation)).turned(true);
-    let kernel = kernel.bm(64).bn(m.next_power_of_two().max(16));
-    // As much is under way as the memory can bring.
-    let kernel = kernel.bk(2 * TERMS).by(setting);
+    let rows = m.next_power_of_two().max(16);
+    // Of narrow tiles long steps keep as much under way as the memory can bring.
+    let terms = if rows > 64 { TERMS } else { 2 * TERMS };
+    let kernel = kernel.bm(64).bn(rows).bk(terms).by(setting);
     let bias = bias.map(|bias| bias.view([n])).transpose()?;
     let out = out.view_strided_mut([n, m], [1, n])?;
     kernel.launch(&device, (), (weight, columns, bias, out))
