@@ -255,10 +255,22 @@ pub fn lower(
             let keep = |func: &Func, inst: Inst| {
                 shown(func.op(inst)) && boxes::is_copied(func, inst, share, &may_end)
             };
-            let block = without_boxes(Cow::Borrowed(block), &keep)?;
-            let assigned = assign(block.into_owned(), target, &options.schedule)?;
+            let boxed = without_boxes(Cow::Borrowed(block), &keep)?;
+            let stores = boxes::boxes_of(&boxed) == Boxed::All;
+            let assigned = assign(boxed.into_owned(), target, &options.schedule)?;
             observe(SCHEDULE[0], &assigned);
-            expand(assigned, target, options, facts, observe)
+            match expand(assigned, target, options, facts, observe) {
+                // Lanes store a result through less shared memory.
+                Err(_) if stores => {
+                    let boxes = Boxed::Loads;
+                    let facts = Facts {
+                        boxes,
+                        ..facts.clone()
+                    };
+                    lower(block, target, options, &facts, observe)
+                }
+                found => found,
+            }
         }
     }
 }

@@ -119,6 +119,11 @@ impl<'a, T: Half> Launch<'a, T> {
             true if rows <= FEW || d < 128 && shape.causal => 64,
             _ => NARROW_KEYS,
         };
+        if let Some(keys) = every {
+            ensure(keys.is_multiple_of(16) && keys > 0, || {
+                format!("a part of {keys} keys is no multiple of 16")
+            })?;
+        }
         let most = every.map_or(n, |keys| 1 << keys.trailing_zeros().min(usize::BITS - 1));
         let n = setting.width_or(if free { n.min(most) } else { n });
         let m = match rows <= FEW {
@@ -138,7 +143,7 @@ impl<'a, T: Half> Launch<'a, T> {
             )
         })?;
         if let Some(keys) = every {
-            ensure(keys.is_multiple_of(n) && keys > 0, || {
+            ensure(keys.is_multiple_of(n), || {
                 format!("a part of {keys} keys is no multiple of the {n} that are taken at a time")
             })?;
         }
@@ -150,7 +155,7 @@ impl<'a, T: Half> Launch<'a, T> {
             rows: len / shape.width,
             tile: [m, n, d],
             every,
-            parts: every.map_or(1, |keys| shape.keys.div_ceil(keys)),
+            parts: every.map_or(1, |keys| shape.keys.div_ceil(keys).max(1)),
         })
     }
 

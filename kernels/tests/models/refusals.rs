@@ -76,14 +76,22 @@ fn forms_of_attention_are_checked() {
     let mut options = none();
     options.greatest = Some(&few);
     refuse(shape, options, &usual, "found [3], expected [2]");
-    let mut room = zeros(attention_parts(shape, 24, 16));
-    let mut options = none();
-    options.split = Some(Split {
-        keys: 24,
-        parts: &mut room,
-    });
-    let message = "a part of 24 keys is no multiple of the 16 that are taken at a time";
-    refuse(shape, options, &tiles(0, 16), message);
+    for (keys, width, message) in [
+        (24, 0, "a part of 24 keys is no multiple of 16"),
+        (
+            48,
+            32,
+            "a part of 48 keys is no multiple of the 32 that are taken at a time",
+        ),
+    ] {
+        let mut room = zeros(attention_parts(shape, keys, 16));
+        let mut options = none();
+        options.split = Some(Split {
+            keys,
+            parts: &mut room,
+        });
+        refuse(shape, options, &tiles(0, width), message);
+    }
 }
 
 #[test]

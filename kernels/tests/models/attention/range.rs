@@ -101,8 +101,8 @@ fn halves_take_keys_by_128() {
     assert!(told.contains(want), "{told}");
 }
 
-/// Rows with keys that count and keys whose logits are 300 below: those before the greatest one would be lost by some tiles and kept
-/// by others, where the values of the great ones are zero.
+/// Rows whose values of the greatest logit are zero, so that keys far below are all there is. The first ones are 130 powers of two below
+/// and hold back the power of the others, 125 below: these are lost where they are scaled by it, and kept in the greatest one's tile.
 fn far_apart() -> Problem {
     let shape = Shape {
         sequences: 1,
@@ -119,10 +119,14 @@ fn far_apart() -> Problem {
     q.fill(bf16::from_f32(1.0));
     for (at, row) in k.chunks_mut(16).enumerate() {
         // A sixteenth of the logit, times four.
-        row.fill(bf16::from_f32([-32.0, 0.0][usize::from(at == 40)]));
+        row.fill(bf16::from_f32(match at {
+            0..16 => -22.5,
+            40 => 0.0,
+            _ => -21.625,
+        }));
     }
     for (at, row) in v.chunks_mut(16).enumerate() {
-        row.fill(bf16::from_f32([1.0, 0.0][usize::from(at == 40)]));
+        row.fill(bf16::from_f32([1_048_576.0, 0.0][usize::from(at == 40)]));
     }
     problem
 }
@@ -136,13 +140,16 @@ fn rows_beyond_the_range_are_told_and_redone() {
         launched(device, &problem, (greatest, setting), bf16::from_f64)
     };
     let [greatest, least] = once(&Device::cpu(), None, &tiles[0]).1;
-    let spread = 128.0 * std::f32::consts::LOG2_E;
+    let spread = 90.0 * std::f32::consts::LOG2_E;
     for (greatest, least) in greatest.iter().zip(&least) {
         assert!(
             (greatest - least - spread).abs() < 1e-3,
             "{greatest}, {least}"
         );
     }
+    let [small, .., large] = &tiles;
+    let [small, large] = [small, large].map(|tile| once(&Device::cpu(), None, tile).0);
+    assert!(small != large, "tiles lose other keys");
     let mut golden = None;
     for setting in &tiles {
         for device in [Device::cpu(), Device::lanes()] {
@@ -153,6 +160,7 @@ fn rows_beyond_the_range_are_told_and_redone() {
                 *golden.get_or_insert(found.clone()) == found,
                 "{device}, {setting:?}"
             );
+            assert!(found.iter().all(|it| it.to_f64() > 0.0), "{device}");
         }
     }
 }
