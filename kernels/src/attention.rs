@@ -59,7 +59,8 @@ pub struct Change {
 ///
 /// A logit times the scale is rounded to a multiple of 2^-13, and a weight is the nearest `bf16` of two to that power. Rows
 /// are kept in range by powers of two, which change no rounding, so that the bits do not follow `N`: docs/numerics.md says
-/// where. The check of tile orders cannot know it, which `order` tells. `NARROW`: numbers are `f16`, whose range is so short that the power
+/// where. The check of tile orders cannot know it, which `order` tells, and by default a launch neither finds nor reports rows in which
+/// they do. `NARROW`: numbers are `f16`, whose range is so short that the power
 /// of two of a row shows; it is that of the keys up to the end of the tile, times 2^-14.
 #[kernel(
     M = 128,

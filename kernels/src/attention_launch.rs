@@ -15,7 +15,7 @@ const NARROW_KEYS: usize = 128;
 /// The attention of `q` over `k` and `v`, whose arrays [`Shape`] and [`Options`] tell. A setting's `block` is the rows of a program, queries
 /// of the heads that share keys, its `width` the keys that are taken at a time, of `f16` 128; below 128 elements iterations do not overlap
 /// unless it says so, since the second product is too short to hide the weights, and causal programs take 64 keys. Rows whose logits are all
-/// below -2^21, in base 2, are zero.
+/// more than 126 below -2^22, in base 2, are zero. All of `v` is finite, also at keys that a row does not see.
 ///
 /// # Errors
 /// What a launch refuses; lengths and starts that do not fit the shape, and pages that are not there, are told by what waits for the launch.

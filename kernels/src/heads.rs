@@ -68,7 +68,9 @@ pub enum Keys<'a> {
 /// What is added to logits, in natural units.
 #[derive(Clone, Copy, Debug)]
 pub enum Bias<'a> {
-    /// Numbers `[sequences, heads, queries, keys]`. An axis of the first two that is not there is one of extent 1, whose numbers are those of all.
+    /// Numbers `[sequences, heads, queries, keys]`, of which those of a sequence, where each has its own, and those of a head, where each has
+    /// its own, are fewer than 2^31: 32 heads of 8192 by 8192 for each sequence are refused. An axis of the first two
+    /// that is not there is one of extent 1, whose numbers are those of all.
     Numbers {
         /// The numbers.
         numbers: &'a Buffer<f32>,
@@ -81,16 +83,19 @@ pub enum Bias<'a> {
     Slopes(&'a Buffer<f32>),
 }
 
-/// Keys that are taken in parts, by programs of their own.
+/// Keys that are taken in parts, by programs of their own. Rows of packed queries that belong to no sequence are then unspecified.
 #[derive(Debug)]
 pub struct Split<'a> {
-    /// The keys of a part, which decide on the bits: those at a multiple of it begin one.
+    /// The keys of a part, which decide on the bits: those at a multiple of it begin one. It is a multiple of the keys that are
+    /// taken at a time, so at least of 16, and of 128 where numbers are `f16` and the greatest logits are not given.
     pub keys: usize,
     /// What [`parts`] says, to work with.
     pub parts: &'a mut Buffer<f32>,
 }
 
 /// The greatest and the least logits that rows see, in base 2, an element for each row of the result: whether bits follow the tiles.
+/// The launch clears both arrays before its kernel, and so it cannot be captured in a graph. A logit of NaN is left out of
+/// both, and a row whose logits are all NaN is told as one that sees no key.
 #[derive(Debug)]
 pub struct Extremes<'a> {
     /// The greatest ones; -inf where a row sees no key.
@@ -108,19 +113,21 @@ pub struct Options<'a> {
     pub cap: Option<f32>,
     /// What is added to logits.
     pub bias: Option<Bias<'a>>,
-    /// A query sees the keys that are nearer to its place than this alone.
+    /// A query sees the keys that are nearer to its place than this alone, which is from 1 to 2^31 - 1.
     pub window: Option<usize>,
-    /// Queries of sequences lie behind each other, each from its start to the next, `[sequences + 1]`, with tokens first.
+    /// Queries of sequences lie behind each other, each from its start to the next, `[sequences + 1]`, with tokens first. Where starts begin
+    /// after 0 or end before the rows, rows belong to no sequence: they are left as they are, but with a split they are unspecified.
     pub query_starts: Option<&'a Buffer<i32>>,
     /// Where keys are.
     pub keys: Keys<'a>,
-    /// Parts of the keys: few queries of many keys are fast by many programs.
+    /// Parts of the keys: few queries of many keys are fast by many programs. Their keys are a multiple of those that are taken at a time.
     pub split: Option<Split<'a>>,
     /// The natural logarithms of the sums of exponentials, an element for each row of the result.
     pub log_sums: Option<&'a mut Buffer<f32>>,
-    /// Where the greatest and the least logits go.
+    /// Where the greatest and the least logits go. Without it a launch neither finds nor reports rows whose bits may follow the tiles.
     pub extremes: Option<Extremes<'a>>,
-    /// The greatest logits of rows, as a launch before this one has found them: bits then follow the tiles in no row.
+    /// The greatest logits of rows, as a launch before this one has found them: bits then follow the tiles in no row
+    /// whose values are finite. Without them a launch neither finds nor reports rows in which they may.
     pub greatest: Option<&'a Buffer<f32>>,
 }
 
