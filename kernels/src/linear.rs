@@ -34,20 +34,9 @@ pub fn linear<
         zeros::<f32>([BM, BN]),
     );
     if let Some(bias) = bias {
-        sum += match TURNED {
-            true => bias
-                .tile([BM])
-                .at_offset([row])
-                .load()
-                .to::<f32>()
-                .expand(1),
-            false => bias
-                .tile([BN])
-                .at_offset([column])
-                .load()
-                .to::<f32>()
-                .expand(0),
-        };
+        let (extent, place, axis) = [(BN, column, 0), (BM, row, 1)][usize::from(TURNED)];
+        let bias = bias.tile([extent]).at_offset([place]).load();
+        sum += bias.to::<f32>().expand(axis);
     }
     if let Some(&function) = Activation::ALL.get(FUNCTION) {
         sum = sum.map_slices(1, 16, |part| activated(part, function));

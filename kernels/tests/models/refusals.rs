@@ -95,6 +95,39 @@ fn forms_of_attention_are_checked() {
 }
 
 #[test]
+fn pages_and_starts_are_checked() {
+    let (usual, none) = (Setting::default(), Options::default);
+    let shape = Heads {
+        tokens_first: true,
+        ..Heads::new(1, 2, 8, false)
+    };
+    let (tables, lengths) = (zeros(1), zeros(1));
+    for (page, message) in [
+        (1, "1 pages of 1 tokens do not hold 2 keys"),
+        (4, "16 elements are no rows of 32"),
+    ] {
+        let mut options = none();
+        options.keys = Keys::Pages {
+            tables: &tables,
+            lengths: &lengths,
+            page,
+        };
+        refuse(shape, options, &usual, message);
+    }
+    let (x, mut out) = (zeros::<bf16>(16), zeros::<bf16>(16));
+    for starts in [[0, 3], [2, 1], [-1, 0]] {
+        let starts = Buffer::from_slice(&Device::cpu(), &starts).expect("fits");
+        let mut options = none();
+        options.keys = Keys::Starts(&starts);
+        let launched = attention([&x; 3], &mut out, shape, options, &usual);
+        refused(
+            launched.and_then(|()| out.to_vec().map(drop)),
+            "starts ascend, by no more than a sequence may have",
+        );
+    }
+}
+
+#[test]
 fn shapes_of_models_are_checked() {
     let usual = Setting::default();
     let heads = Heads::new(1, 2, 8, false);
@@ -113,6 +146,14 @@ fn shapes_of_models_are_checked() {
     refused(
         attention_backward([&x; 3], given, gradients.each_mut(), heads, &usual),
         "8 is no power of two from 16, as the width of attention is",
+    );
+    let heads = Heads {
+        tokens_first: true,
+        ..heads
+    };
+    refused(
+        attention_backward([&x; 3], given, gradients.each_mut(), heads, &usual),
+        "gradients are those of heads with their own keys",
     );
     let images = Images {
         images: 1,
