@@ -125,6 +125,16 @@ fn pages_and_starts_are_checked() {
             "starts ascend, by no more than a sequence may have",
         );
     }
+    let (sums, mut gradients) = (zeros(2), [zeros(16), zeros(16), zeros(16)]);
+    let given = Given {
+        out: &x,
+        gradient: &x,
+        log_sums: &sums,
+    };
+    refused(
+        attention_backward([&x; 3], given, gradients.each_mut(), shape, &usual),
+        "gradients are those of heads with their own keys",
+    );
 }
 
 #[test]
@@ -146,14 +156,6 @@ fn shapes_of_models_are_checked() {
     refused(
         attention_backward([&x; 3], given, gradients.each_mut(), heads, &usual),
         "8 is no power of two from 16, as the width of attention is",
-    );
-    let heads = Heads {
-        tokens_first: true,
-        ..heads
-    };
-    refused(
-        attention_backward([&x; 3], given, gradients.each_mut(), heads, &usual),
-        "gradients are those of heads with their own keys",
     );
     let images = Images {
         images: 1,
