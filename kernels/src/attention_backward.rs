@@ -216,7 +216,7 @@ fn plain(shape: Shape) -> Result<[usize; 3]> {
     ensure(own && !shape.tokens_first, || {
         "gradients are those of heads with their own keys, as many as queries, and with their tokens behind each other".to_string()
     })?;
-    let heads = shape.sequences * shape.heads;
+    let heads = shape.sequences.saturating_mul(shape.heads);
     Ok([heads, shape.queries, shape.width])
 }
 

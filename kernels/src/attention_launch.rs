@@ -334,15 +334,6 @@ type Numbers<'a> = Option<&'a Buffer<f32>>;
 
 /// The settings worth trying.
 pub fn space(shape: Shape) -> Vec<Setting> {
-    let setting = |(block, width, warps, stages): (usize, usize, u32, u32)| Setting {
-        block,
-        width,
-        schedule: Schedule {
-            stages: Some(stages),
-            ..Schedule::AUTO.warps(warps)
-        },
-        ..Setting::default()
-    };
     if shape.group_rows() <= FEW {
         let tiles = [
             (64, 64, 4, 4),
@@ -353,7 +344,7 @@ pub fn space(shape: Shape) -> Vec<Setting> {
             (16, 64, 4, 4),
             (16, 128, 4, 3),
         ];
-        return tiles.map(setting).to_vec();
+        return tiles.map(Setting::staged).to_vec();
     }
     let tiles = [
         (128, 128, 8, 2),
@@ -362,10 +353,10 @@ pub fn space(shape: Shape) -> Vec<Setting> {
         (128, 128, 8, 3),
         (64, 64, 4, 2),
     ];
-    let in_order = [(128, 128, 8, 2), (64, 64, 4, 2)].map(setting);
+    let in_order = [(128, 128, 8, 2), (64, 64, 4, 2)].map(Setting::staged);
     let in_order = in_order.map(|setting| Setting {
         schedule: setting.schedule.overlap(1),
         ..setting
     });
-    [&tiles.map(setting)[..], &in_order].concat()
+    [&tiles.map(Setting::staged)[..], &in_order].concat()
 }

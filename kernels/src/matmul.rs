@@ -56,12 +56,10 @@ pub fn launch<T: Float + Number>(
     check_shape(b.len(), &[k, n])?;
     check_shape(c.len(), &[m, n])?;
     let device = c.device().clone();
-    let large = m.div_ceil(128) * n.div_ceil(128);
     // Of large tiles a lane reads fewer numbers for each sum, where each multiprocessor has two or more of them.
-    let block = match large < 2 * device.multiprocessors() || device.kind() == DeviceKind::Cpu {
-        true => setting.block_or(64),
-        false => setting.block_or(128),
-    };
+    let large = m.div_ceil(128) * n.div_ceil(128);
+    let many = large >= 2 * device.multiprocessors() && device.kind() != DeviceKind::Cpu;
+    let block = setting.block_or(if many { 128 } else { 64 });
     let kernel = matmul::<T>().bm(block).bn(block);
     // A step of tensor cores has 16 products.
     let kernel = kernel.bk((block / 2).clamp(16, 32)).by(setting);

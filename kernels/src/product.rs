@@ -1,7 +1,7 @@
 //! What the kernels of matrix products share: their steps, one matrix of several, and how they are launched.
 
 use exactile::prelude::*;
-use exactile::{Device, DeviceKind, HostTensor, Schedule};
+use exactile::{Device, DeviceKind, HostTensor};
 
 use crate::setting::Setting;
 
@@ -54,15 +54,6 @@ pub(crate) fn grid(out: &HostTensor<2>, [bm, bn]: [usize; 2]) -> (usize, usize) 
 
 /// The settings worth trying for products by tensor cores. Their `block` and `width` are the rows and the columns of a tile.
 pub(crate) fn space() -> Vec<Setting> {
-    let setting = |(block, width, warps, stages): (usize, usize, u32, u32)| Setting {
-        block,
-        width,
-        schedule: Schedule {
-            stages: Some(stages),
-            ..Schedule::AUTO.warps(warps)
-        },
-        ..Setting::default()
-    };
     let tiles = [
         (128, 256, 8, 4),
         (128, 256, 8, 3),
@@ -74,5 +65,5 @@ pub(crate) fn space() -> Vec<Setting> {
         (64, 128, 4, 4),
         (64, 128, 4, 8),
     ];
-    tiles.map(setting).to_vec()
+    tiles.map(Setting::staged).to_vec()
 }

@@ -32,6 +32,16 @@ impl Setting {
         chosen(self.block, otherwise)
     }
 
+    /// The two extents of a tile, with warps and stages.
+    pub(crate) fn staged((block, width, warps, stages): (usize, usize, u32, u32)) -> Self {
+        Self {
+            block,
+            width,
+            schedule: Schedule::AUTO.warps(warps).stages(stages),
+            ..Self::default()
+        }
+    }
+
     /// A kernel with the rows and the columns of a tile that are set; what is not is the kernel's choice.
     pub(crate) fn tiles<K>(
         &self,

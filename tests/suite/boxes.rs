@@ -1,7 +1,7 @@
 //! Products by tensor cores whose operands come to shared memory in boxes of arrays, or by lanes where they cannot.
 
-use exactile::bf16;
 use exactile::prelude::*;
+use exactile::{TensorView, bf16};
 
 #[kernel(BM = 64, BN = 64, BK = 64)]
 fn tiles<const BM: usize, const BN: usize, const BK: usize>(
@@ -39,15 +39,26 @@ fn product(
         upload(&numbers(k * n, 2)),
     );
     let mut out = Buffer::<f32>::zeros(device, m * n).expect("fits");
-    let kernel = tiles().warps(4);
     let left = left.view_strided([m, k], [stride, 1]).expect("fits");
     let right = right.view([k, n]).expect("fits");
     let left = back[0].map_or(left, |axis| left.flip(axis).expect("is one"));
     let right = back[1].map_or(right, |axis| right.flip(axis).expect("is one"));
-    let sums = out.view_mut([m, n]).expect("fits");
+    multiplied([left, right], &mut out, n)
+}
+
+/// The bits of the product of two matrices, in an array whose rows begin `stride` elements apart.
+fn multiplied(
+    [left, right]: [TensorView<'_, bf16, 2>; 2],
+    out: &mut Buffer<f32>,
+    stride: usize,
+) -> Vec<u32> {
+    let device = out.device().clone();
+    let [m, n] = [left.extents()[0], right.extents()[1]];
+    let sums = out.view_strided_mut([m, n], [stride, 1]).expect("fits");
     let grid = (m.div_ceil(64), n.div_ceil(64));
+    let kernel = tiles().warps(4);
     kernel
-        .launch(device, grid, (left, right, sums))
+        .launch(&device, grid, (left, right, sums))
         .expect("runs");
     let sums = out.to_vec().expect("reads");
     sums.into_iter().map(f32::to_bits).collect()
@@ -94,14 +105,7 @@ fn of_rows(device: &Device, [m, n, k]: [usize; 3], stride: usize) -> Vec<u32> {
     let mut out = Buffer::<f32>::zeros(device, (m - 1) * stride + n).expect("fits");
     let left = left.view([m, k]).expect("fits");
     let right = right.view_strided([k, n], [1, k]).expect("fits");
-    let sums = out.view_strided_mut([m, n], [stride, 1]).expect("fits");
-    let grid = (m.div_ceil(64), n.div_ceil(64));
-    let kernel = tiles().warps(4);
-    kernel
-        .launch(device, grid, (left, right, sums))
-        .expect("runs");
-    let sums = out.to_vec().expect("reads");
-    sums.into_iter().map(f32::to_bits).collect()
+    multiplied([left, right], &mut out, stride)
 }
 
 /// Operands are boxes, and results are where their rows are such: else lanes store them. What is beside the rows stays.

@@ -47,9 +47,8 @@ pub fn operand_slot(
     inner: usize,
     Multiplied { dtype, products }: Multiplied,
 ) -> Option<LinearLayout> {
-    let enough = *dim_bits.get(inner)? >= chunk_bits(dtype);
-    let may = enough && (inner == products || may_be_transposed(dtype));
-    may.then(|| chunked_slot(dim_bits, inner, dtype)).flatten()
+    let may = inner == products || may_be_transposed(dtype);
+    result_slot(dim_bits, inner, dtype).filter(|_| may)
 }
 
 /// As [`operand_slot`], also for fewer elements than a chunk has, which then has copies of them side by side: from eight on.

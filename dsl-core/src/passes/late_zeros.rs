@@ -9,82 +9,87 @@ use std::collections::BTreeMap;
 use super::rewrite::replace_uses;
 use crate::entity::EntityMap;
 use crate::ir::numbers::filling;
-use crate::ir::{BinaryOp, Func, Inst, Op, Region, TernaryOp, Value, op};
+use crate::ir::{BinaryOp, Func, Inst, Literal, Op, Region, TernaryOp, Value, op};
 
 /// Moves additions of +0 out of counted loops whose sums only multiply-adds read. A loop that may not run at all starts
 /// from zeros, so that the addition changes nothing then.
 pub fn late_zeros(func: &mut Func) {
+    let mut known = Known::of(func);
     for region in func.all_regions().into_iter().rev() {
         let insts = func.region(region).insts.clone();
         for inst in insts {
-            if matches!(func.op(inst), Op::For(_)) {
-                while let Some(found) = find(func, inst) {
-                    postpone(func, region, inst, found);
-                }
+            if !matches!(func.op(inst), Op::For(_)) {
+                continue;
+            }
+            while let Some((result, additions)) = known.find(func, inst) {
+                postpone(func, (region, inst), result, &additions);
+                known = Known::of(func);
             }
         }
     }
 }
 
-/// A sum that a loop carries.
-struct Found {
-    result: Value,
-    /// The additions of +0, with the sums that they are of.
-    additions: Vec<(Inst, Value)>,
-    zero: Inst,
+/// Additions of +0, with the sums that they are of.
+type Additions = Vec<(Inst, Value)>;
+
+struct Known {
+    definitions: EntityMap<Value, Option<Inst>>,
+    uses: EntityMap<Value, usize>,
 }
 
-fn find(func: &Func, inst: Inst) -> Option<Found> {
-    let definitions = func.definitions();
-    let is_zero = |value: Value| {
-        let literal = filling(value, |value| Some(func.op(definitions[value]?)));
-        literal.is_some_and(|literal| literal.is_positive_zero() && literal.dtype.is_float())
-    };
-    let mut all_uses = BTreeMap::new();
-    for inst in func.all_insts() {
-        func.op(inst)
-            .visit_operands(&mut |value| *all_uses.entry(value).or_insert(0_usize) += 1);
+impl Known {
+    fn of(func: &Func) -> Self {
+        let mut uses = EntityMap::filled(func.value_count(), 0);
+        for inst in func.all_insts() {
+            func.op(inst).visit_operands(&mut |value| uses[value] += 1);
+        }
+        Self {
+            definitions: func.definitions(),
+            uses,
+        }
     }
-    func.carried(inst).into_iter().find_map(|carried| {
-        let (Some(init), [parameter], [yielded]) = (
-            carried.init,
-            carried.parameters.as_slice(),
-            carried.yielded.as_slice(),
-        ) else {
-            return None;
-        };
-        let mut chain = Chain {
-            func,
-            definitions: &definitions,
-            is_zero: &is_zero,
-            uses: BTreeMap::new(),
-            additions: Vec::new(),
-        };
-        let ends = is_zero(init) && chain.ends(*yielded, *parameter);
-        let alone = |(value, uses): (&Value, &usize)| all_uses.get(value) == Some(uses);
-        let zero = chain.additions.first().filter(|_| ends)?.0;
-        chain.uses.iter().all(alone).then_some(Found {
-            result: carried.result,
-            zero,
-            additions: chain.additions,
+
+    fn is_zero(&self, func: &Func, value: Value) -> bool {
+        let literal = filling(value, |value| Some(func.op(self.definitions[value]?)));
+        literal.is_some_and(|literal| literal.is_positive_zero() && literal.dtype.is_float())
+    }
+
+    /// A result of a loop whose additions of +0 may come behind it.
+    fn find(&self, func: &Func, inst: Inst) -> Option<(Value, Additions)> {
+        func.carried(inst).into_iter().find_map(|carried| {
+            let (Some(init), &[parameter], &[yielded]) =
+                (carried.init, &carried.parameters[..], &carried.yielded[..])
+            else {
+                return None;
+            };
+            let mut chain = Chain {
+                func,
+                known: self,
+                uses: BTreeMap::new(),
+                additions: Vec::new(),
+            };
+            let ends = self.is_zero(func, init) && chain.ends(yielded, parameter);
+            let mut uses = chain.uses.iter();
+            let alone = uses.all(|(&value, &uses)| self.uses[value] == uses);
+            let found = ends && alone && !chain.additions.is_empty();
+            found.then_some((carried.result, chain.additions))
         })
-    })
+    }
 }
 
 /// What leads from a parameter of a loop to what the loop hands on.
 struct Chain<'a> {
     func: &'a Func,
-    definitions: &'a EntityMap<Value, Option<Inst>>,
-    is_zero: &'a dyn Fn(Value) -> bool,
+    known: &'a Known,
     /// The values of the chain, with how often it uses each.
     uses: BTreeMap<Value, usize>,
-    additions: Vec<(Inst, Value)>,
+    additions: Additions,
 }
 
 impl Chain<'_> {
     fn used(&mut self, value: Value) -> Option<Inst> {
         *self.uses.entry(value).or_default() += 1;
-        self.definitions[value]
+        self.known.definitions[value]
     }
 
     /// Whether a value is a chain from the parameter with an addition of +0 in the end, or the parameter, on each way
@@ -104,7 +109,7 @@ impl Chain<'_> {
         }) = self.func.op(inst)
         {
             self.additions.push((inst, lhs));
-            return (self.is_zero)(rhs) && self.follows(lhs, parameter);
+            return self.known.is_zero(self.func, rhs) && self.follows(lhs, parameter);
         }
         let is_branch = matches!(self.func.op(inst), Op::If(_));
         let mut carried = self.func.carried(inst).into_iter();
@@ -135,14 +140,12 @@ impl Chain<'_> {
             let Some(carried) = carried else {
                 return false;
             };
-            let (Some(init), [inner], [yielded]) = (
-                carried.init,
-                carried.parameters.as_slice(),
-                carried.yielded.as_slice(),
-            ) else {
+            let (Some(init), &[inner], &[yielded]) =
+                (carried.init, &carried.parameters[..], &carried.yielded[..])
+            else {
                 return false;
             };
-            if !self.follows(*yielded, *inner) {
+            if !self.follows(yielded, inner) {
                 return false;
             }
             value = init;
@@ -152,29 +155,25 @@ impl Chain<'_> {
     }
 }
 
-fn postpone(func: &mut Func, region: Region, inst: Inst, found: Found) {
-    let Found {
-        result,
-        additions,
-        zero,
-    } = found;
+/// Adds +0 to what a loop results in, in place of these additions.
+fn postpone(
+    func: &mut Func,
+    (region, inst): (Region, Inst),
+    result: Value,
+    additions: &[(Inst, Value)],
+) {
     let sums: BTreeMap<Value, Value> = additions
         .iter()
         .map(|&(addition, sum)| (func.inst(addition).results[0], sum))
         .collect();
-    let Op::Binary(op::Binary { rhs, .. }) = *func.op(zero) else {
-        return;
-    };
-    let definitions = func.definitions();
-    let literal = filling(rhs, |value| Some(func.op(definitions[value]?)));
-    let (ty, loc) = (func.ty(result), func.inst(zero).loc.clone());
-    let value = literal.expect("broken invariant: what is added is a constant");
+    let (ty, loc) = (func.ty(result), func.inst(additions[0].0).loc.clone());
+    let dtype = ty.dtype().expect("broken invariant: sums are of numbers");
+    let value = Literal::from_bits(dtype, 0);
     let constant = func.add_inst(Op::Constant(op::Constant { value }), &[ty], loc.clone());
-    let rhs = func.inst(constant).results[0];
     let late = Op::Binary(op::Binary {
         op: BinaryOp::Add,
         lhs: result,
-        rhs,
+        rhs: func.inst(constant).results[0],
     });
     let late = func.add_inst(late, &[ty], loc);
     let added = func.inst(late).results[0];
@@ -182,14 +181,9 @@ fn postpone(func: &mut Func, region: Region, inst: Inst, found: Found) {
         true => added,
         false => sums.get(&value).copied().unwrap_or(value),
     });
-    let dropped: Vec<Inst> = additions
-        .into_iter()
-        .map(|(addition, _)| addition)
-        .collect();
     for region in func.all_regions() {
-        func.region_mut(region)
-            .insts
-            .retain(|inst| !dropped.contains(inst));
+        let dropped = |inst: &Inst| additions.iter().any(|(addition, _)| addition == inst);
+        func.region_mut(region).insts.retain(|inst| !dropped(inst));
     }
     let insts = &mut func.region_mut(region).insts;
     let after = insts.iter().position(|&it| it == inst);

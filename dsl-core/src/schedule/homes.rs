@@ -1,5 +1,6 @@
 //! Puts the operands of products that groups of warps compute into slots of shared memory.
 
+use super::append::Appender;
 use super::form::{held_operand, is_of_groups};
 use super::{MayEnd, PlacedFunc};
 use crate::diagnostic::Diagnostics;
@@ -32,9 +33,11 @@ pub fn homes(func: PlacedFunc, may_end: MayEnd<'_>) -> Result<PlacedFunc, Diagno
                 && let Op::Dot(op) = func.op(inst).clone()
             {
                 let mut housing = Housing {
-                    func: &mut func,
-                    region,
-                    inst,
+                    at: Appender {
+                        func: &mut func,
+                        region,
+                        inst,
+                    },
                     stored: &mut stored,
                     may_end,
                 };
@@ -83,49 +86,27 @@ enum When {
 
 /// What brings the operands of a dot to shared memory, as it is appended to a region.
 struct Housing<'a> {
-    func: &'a mut Func,
-    region: Region,
-    /// The dot.
-    inst: Inst,
+    /// Appends at the place of the dot.
+    at: Appender<'a>,
     stored: &'a mut Vec<Stored>,
     may_end: MayEnd<'a>,
 }
 
 impl Housing<'_> {
-    fn append(&mut self, op: Op, types: &[Type]) -> Option<Value> {
-        let loc = self.func.inst(self.inst).loc.clone();
-        let made = self.func.add_inst(op, types, loc);
-        self.func.region_mut(self.region).insts.push(made);
-        self.func.inst(made).results.first().copied()
-    }
-
-    fn value(&mut self, op: Op, ty: Type) -> Value {
-        let made = self.append(op, &[ty]);
-        made.expect("broken invariant: the op has a result")
-    }
-
-    fn int32(&mut self, number: i32) -> Value {
-        let value = Literal::from_bits(DType::I32, u64::from(number as u32));
-        self.value(
-            Op::Constant(op::Constant { value }),
-            Type::scalar(DType::I32),
-        )
-    }
-
     /// Makes the dot one of slots.
     fn whole(&mut self, op: &op::Dot) {
-        let slot = self.int32(0);
+        let slot = self.at.int32(0);
         let sources = [self.source(op, op.a), self.source(op, op.b)];
         let boxed = |source: &Source| matches!(source, Source::Box(..));
         let turn = sources.iter().any(boxed).then(|| match self.iteration() {
             Some(turn) => {
                 // The products of the iteration before have read the slots.
-                self.append(Op::Barrier(op::Barrier {}), &[]);
+                self.at.append(Op::Barrier(op::Barrier {}), &[]);
                 turn
             }
             None => slot,
         });
-        let dtype = self.func.ty(op.a).dtype().unwrap_or(DType::F16);
+        let dtype = self.at.func.ty(op.a).dtype().unwrap_or(DType::F16);
         let of = [1, 0].map(|products| Multiplied { dtype, products });
         let buffers = [0, 1].map(|at| self.housed(&sources[at], of[at], slot));
         let boxes = sources
@@ -134,7 +115,7 @@ impl Housing<'_> {
             .filter(|(source, _)| boxed(source));
         for ((_, &buffer), turn) in boxes.zip(turn.into_iter().cycle()) {
             let wait = op::WaitBox { buffer, slot, turn };
-            self.append(Op::WaitBox(wait), &[]);
+            self.at.append(Op::WaitBox(wait), &[]);
         }
         let here = sources.iter().zip(of).zip(buffers);
         let here = here.filter_map(|((source, of), buffer)| match *source {
@@ -145,11 +126,13 @@ impl Housing<'_> {
         if !here.is_empty() {
             self.show(here);
         }
-        let layout = self.func.layout(op.accumulator);
-        let sums = self.func.ty(op.accumulator);
+        let layout = self.at.func.layout(op.accumulator);
+        let sums = self.at.func.ty(op.accumulator);
         let sums = sums.with_pending(sums.dtype().unwrap_or(DType::F32));
-        let accumulator = self.value(Op::Pend(op::Pend { x: op.accumulator }), sums);
-        self.func.set_layout(accumulator, layout);
+        let accumulator = self
+            .at
+            .value(Op::Pend(op::Pend { x: op.accumulator }), sums);
+        self.at.func.set_layout(accumulator, layout);
         let [a, b] = buffers;
         let is_held = matches!(sources[0], Source::Held(_));
         let product = Op::DotSlots(op::DotSlots {
@@ -160,17 +143,17 @@ impl Housing<'_> {
             accumulator,
             precision: op.precision,
         });
-        let x = self.value(product, sums);
-        self.func.set_layout(x, layout);
-        self.func.inst_mut(self.inst).op = Op::Settle(op::Settle { x, pending: 0 });
+        let x = self.at.value(product, sums);
+        self.at.func.set_layout(x, layout);
+        self.at.func.inst_mut(self.at.inst).op = Op::Settle(op::Settle { x, pending: 0 });
     }
 
     /// Shows tensor cores what lanes have stored.
     fn show(&mut self, stored: Vec<(Value, Multiplied, Value)>) {
-        self.append(Op::ProxyFence(op::ProxyFence {}), &[]);
-        self.append(Op::Barrier(op::Barrier {}), &[]);
-        let region = self.region;
-        let insts = &self.func.region(region).insts;
+        self.at.append(Op::ProxyFence(op::ProxyFence {}), &[]);
+        self.at.append(Op::Barrier(op::Barrier {}), &[]);
+        let region = self.at.region;
+        let insts = &self.at.func.region(region).insts;
         let barrier = insts[insts.len() - 1];
         self.stored
             .extend(stored.into_iter().map(|(value, of, buffer)| Stored {
@@ -189,7 +172,7 @@ impl Housing<'_> {
         region: Region,
         at: usize,
     ) -> Option<Value> {
-        let insts = &self.func.region(region).insts;
+        let insts = &self.at.func.region(region).insts;
         let before = &insts[..at.min(insts.len())];
         let mut found = self.stored.iter();
         let found = found.find(|it| {
@@ -205,36 +188,36 @@ impl Housing<'_> {
             &Source::Held(value) => value,
             &Source::Lanes(value, When::Before) => self.housed_before(value, of),
             &Source::Lanes(value, When::Here) => {
-                let made = buffer_of(self.func, value, of);
-                let buffer = self.buffer(made, self.region, usize::MAX);
+                let made = buffer_of(self.at.func, value, of);
+                let buffer = self.buffer(made, self.at.region, usize::MAX);
                 let store = op::SlotStore {
                     value,
                     buffer,
                     slot,
                 };
-                self.append(Op::SlotStore(store), &[]);
+                self.at.append(Op::SlotStore(store), &[]);
                 buffer
             }
             Source::Box(load, value, boxed) => {
-                let made = buffer_of(self.func, *value, of);
-                let insts = &mut self.func.region_mut(self.region).insts;
+                let made = buffer_of(self.at.func, *value, of);
+                let insts = &mut self.at.func.region_mut(self.at.region).insts;
                 let at = insts.iter().position(|inst| inst == load);
                 let mut rest = insts.split_off(at.unwrap_or(insts.len()));
                 rest.retain(|inst| inst != load);
                 // What is copied once starts where it is loaded, unless the program may end before the product.
                 let mut ends = false;
                 for &inst in &rest {
-                    ends |= (self.may_end)(self.func.op(inst));
-                    for region in self.func.op(inst).regions() {
-                        let inner = &mut |it| ends |= (self.may_end)(self.func.op(it));
-                        self.func.walk(region, inner);
+                    ends |= (self.may_end)(self.at.func.op(inst));
+                    for region in self.at.func.op(inst).regions() {
+                        let inner = &mut |it| ends |= (self.may_end)(self.at.func.op(it));
+                        self.at.func.walk(region, inner);
                     }
                 }
                 let (slot, rest) = if ends || self.around().is_some() {
-                    self.func.region_mut(self.region).insts.extend(rest);
+                    self.at.func.region_mut(self.at.region).insts.extend(rest);
                     (slot, Vec::new())
                 } else {
-                    (self.int32(0), rest)
+                    (self.at.int32(0), rest)
                 };
                 let (region, at) = self.outside();
                 let buffer = self.buffer(made, region, at);
@@ -248,8 +231,8 @@ impl Housing<'_> {
                     slot,
                     released: None,
                 });
-                self.append(copy, &[]);
-                self.func.region_mut(self.region).insts.extend(rest);
+                self.at.append(copy, &[]);
+                self.at.func.region_mut(self.at.region).insts.extend(rest);
                 buffer
             }
         }
@@ -261,31 +244,33 @@ impl Housing<'_> {
         if let Some(buffer) = self.stored_before((value, of), region, at) {
             return buffer;
         }
-        let buffer = self.buffer(buffer_of(self.func, value, of), region, at);
-        let own = self.func.region(self.region).insts.iter().copied();
-        let mut made = own.filter(|&inst| self.func.inst(inst).results.contains(&value));
+        let buffer = self.buffer(buffer_of(self.at.func, value, of), region, at);
+        let own = self.at.func.region(self.at.region).insts.iter().copied();
+        let mut made = own.filter(|&inst| self.at.func.inst(inst).results.contains(&value));
         let constant = made.next();
-        let inner = std::mem::replace(&mut self.region, self.func.add_region());
+        let inner = std::mem::replace(&mut self.at.region, self.at.func.add_region());
         let value = match constant {
             Some(inst) => {
-                let layout = self.func.layout(value);
-                let again = self.value(self.func.op(inst).clone(), self.func.ty(value));
-                self.func.set_layout(again, layout);
+                let layout = self.at.func.layout(value);
+                let again = self
+                    .at
+                    .value(self.at.func.op(inst).clone(), self.at.func.ty(value));
+                self.at.func.set_layout(again, layout);
                 again
             }
             None => value,
         };
-        let slot = self.int32(0);
+        let slot = self.at.int32(0);
         let store = op::SlotStore {
             value,
             buffer,
             slot,
         };
-        self.append(Op::SlotStore(store), &[]);
+        self.at.append(Op::SlotStore(store), &[]);
         self.show(vec![(value, of, buffer)]);
-        let apart = std::mem::replace(&mut self.region, inner);
-        let insts = std::mem::take(&mut self.func.region_mut(apart).insts);
-        let outer = &mut self.func.region_mut(region).insts;
+        let apart = std::mem::replace(&mut self.at.region, inner);
+        let insts = std::mem::take(&mut self.at.func.region_mut(apart).insts);
+        let outer = &mut self.at.func.region_mut(region).insts;
         let after = (at + 1).min(outer.len());
         outer.splice(after..after, insts);
         let stored = self.stored.last_mut();
@@ -295,30 +280,31 @@ impl Housing<'_> {
 
     /// A buffer for an operand, made at this place of a region or at its end.
     fn buffer(&mut self, (ty, layout): (Type, LinearLayout), region: Region, at: usize) -> Value {
-        let loc = self.func.inst(self.inst).loc.clone();
+        let loc = self.at.func.inst(self.at.inst).loc.clone();
         let made = self
+            .at
             .func
             .add_inst(Op::Buffer(op::Buffer { behind: None }), &[ty], loc);
-        let buffer = self.func.inst(made).results[0];
-        let layout = self.func.intern(layout);
-        self.func.set_layout(buffer, Some(layout));
-        let insts = &mut self.func.region_mut(region).insts;
+        let buffer = self.at.func.inst(made).results[0];
+        let layout = self.at.func.intern(layout);
+        self.at.func.set_layout(buffer, Some(layout));
+        let insts = &mut self.at.func.region_mut(region).insts;
         insts.insert(at.min(insts.len()), made);
         buffer
     }
 
     /// The loop whose body the region is.
     fn around(&self) -> Option<(Inst, op::For)> {
-        let mut loops = self.func.all_insts().into_iter();
-        loops.find_map(|inst| match self.func.op(inst).control() {
-            Some(Control::For(op)) if op.body == self.region => Some((inst, op.clone())),
+        let mut loops = self.at.func.all_insts().into_iter();
+        loops.find_map(|inst| match self.at.func.op(inst).control() {
+            Some(Control::For(op)) if op.body == self.at.region => Some((inst, op.clone())),
             Some(Control::For(_) | Control::While(_) | Control::If(_)) | None => None,
         })
     }
 
     /// Where buffers begin whose boxes are counted from one iteration to the next: before the loop around, or here.
     fn outside(&self) -> (Region, usize) {
-        let func = &*self.func;
+        let func = &*self.at.func;
         let place = |around: Inst| {
             func.all_regions().into_iter().find_map(|region| {
                 let insts = &func.region(region).insts;
@@ -326,13 +312,13 @@ impl Housing<'_> {
             })
         };
         let around = self.around().and_then(|(around, _)| place(around));
-        around.unwrap_or((self.region, usize::MAX))
+        around.unwrap_or((self.at.region, usize::MAX))
     }
 
     /// Where an operand of the dot comes from.
     fn source(&self, op: &op::Dot, value: Value) -> Source {
-        let func = &*self.func;
-        let own = func.region(self.region).insts.iter().copied();
+        let func = &*self.at.func;
+        let own = func.region(self.at.region).insts.iter().copied();
         let mut made = own.filter(|&inst| func.inst(inst).results.contains(&value));
         let own = made.next();
         if let Some(load) = own
@@ -345,7 +331,7 @@ impl Housing<'_> {
         {
             return Source::Held(value);
         }
-        let parameters = &func.region(self.region).parameters;
+        let parameters = &func.region(self.at.region).parameters;
         let is_constant = |inst: Inst| matches!(func.op(inst), Op::Constant(_));
         let computed = own.is_some_and(|inst| !is_constant(inst));
         let changes = computed || parameters.contains(&value);
@@ -359,17 +345,19 @@ impl Housing<'_> {
     /// The number of the iteration of the loop around, if there is one.
     fn iteration(&mut self) -> Option<Value> {
         let (_, around) = self.around()?;
-        let index = self.func.region(self.region).parameters[0];
+        let index = self.at.func.region(self.at.region).parameters[0];
         let binary = |op, lhs, rhs| Op::Binary(op::Binary { op, lhs, rhs });
-        let done = self.value(binary(BinaryOp::Sub, index, around.lower), Type::INDEX);
+        let done = self
+            .at
+            .value(binary(BinaryOp::Sub, index, around.lower), Type::INDEX);
         // A loop may span more than the greatest index.
         let wide = Type::scalar(DType::U64);
-        let done = self.value(Op::Cast(op::Cast { x: done }), wide);
+        let done = self.at.value(Op::Cast(op::Cast { x: done }), wide);
         let value = Literal::from_bits(DType::U64, around.step.cast_unsigned());
-        let step = self.value(Op::Constant(op::Constant { value }), wide);
-        let turn = self.value(binary(BinaryOp::Div, done, step), wide);
+        let step = self.at.value(Op::Constant(op::Constant { value }), wide);
+        let turn = self.at.value(binary(BinaryOp::Div, done, step), wide);
         let number = Type::scalar(DType::I32);
-        Some(self.value(Op::Cast(op::Cast { x: turn }), number))
+        Some(self.at.value(Op::Cast(op::Cast { x: turn }), number))
     }
 }
 

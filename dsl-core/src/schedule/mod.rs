@@ -7,6 +7,7 @@
 
 pub mod adjoin;
 mod ahead;
+mod append;
 pub mod assign;
 mod fetches;
 mod form;

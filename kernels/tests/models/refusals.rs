@@ -51,6 +51,15 @@ fn refuse(shape: Heads, options: Options<'_>, setting: &Setting, message: &str) 
     );
 }
 
+/// What a gradient is given, of an array for both the output and its gradient.
+fn given<'a>(x: &'a Buffer<bf16>, log_sums: &'a Buffer<f32>) -> Given<'a, bf16> {
+    Given {
+        out: x,
+        gradient: x,
+        log_sums,
+    }
+}
+
 #[test]
 fn forms_of_attention_are_checked() {
     let (usual, none) = (Setting::default(), Options::default);
@@ -125,14 +134,15 @@ fn pages_and_starts_are_checked() {
             "starts ascend, by no more than a sequence may have",
         );
     }
-    let (sums, mut gradients) = (zeros(2), [zeros(16), zeros(16), zeros(16)]);
-    let given = Given {
-        out: &x,
-        gradient: &x,
-        log_sums: &sums,
-    };
+    let mut gradients = [zeros(16), zeros(16), zeros(16)];
     refused(
-        attention_backward([&x; 3], given, gradients.each_mut(), shape, &usual),
+        attention_backward(
+            [&x; 3],
+            given(&x, &zeros(2)),
+            gradients.each_mut(),
+            shape,
+            &usual,
+        ),
         "gradients are those of heads with their own keys",
     );
 }
@@ -147,14 +157,15 @@ fn shapes_of_models_are_checked() {
         attention([&x; 3], &mut out, heads, Options::default(), &tile),
         "8 is no power of two from 16, as the tiles of attention are",
     );
-    let (sums, mut gradients) = (zeros(2), [zeros(16), zeros(16), zeros(16)]);
-    let given = Given {
-        out: &x,
-        gradient: &x,
-        log_sums: &sums,
-    };
+    let mut gradients = [zeros(16), zeros(16), zeros(16)];
     refused(
-        attention_backward([&x; 3], given, gradients.each_mut(), heads, &usual),
+        attention_backward(
+            [&x; 3],
+            given(&x, &zeros(2)),
+            gradients.each_mut(),
+            heads,
+            &usual,
+        ),
         "8 is no power of two from 16, as the width of attention is",
     );
     let images = Images {

@@ -1,7 +1,7 @@
 //! The rule of each op; those of the lane stage's own ops on numbers, with which most new ops stand.
 
 use super::expect::Rules;
-use crate::ir::op::{ElementOp, OrderOp, ShapeOp, WarpOp, WorkerOp};
+use crate::ir::op::{Control, ElementOp, OrderOp, ShapeOp, WarpOp, WorkerOp};
 use crate::ir::{DType, Op, Shape, Type, op};
 
 /// The one list of all ops outside of the table: each names its rule.
@@ -24,7 +24,8 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Buffer(_) | Op::CopyLanes(_) | Op::CopyBox(_) | Op::WaitBox(_) => rules.slots(declared),
         Op::ReleaseSlot(_) | Op::CopySlot(_) | Op::WaitSlots(_) => rules.slots(declared),
         Op::SlotLoad(_) | Op::SlotStore(_) | Op::DotSlots(_) => rules.slots(declared),
-        Op::LoadBox(_) | Op::StoreBox(_) => rules.boxes(declared),
+        Op::LoadBox(it) => stated(&|to| rules.load_box(it, to)),
+        Op::StoreBox(it) => none(rules.store_box(it)),
         Op::LaneLoad(it) => stated(&|to| rules.lane_load(it, to)),
         Op::Alloc(it) => stated(&|to| rules.alloc(it, to)),
         Op::Join(it) => one(rules.join(it)),
@@ -32,7 +33,8 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::ProgramId(_) | Op::NumPrograms(_) => one(rules.grid()),
         Op::Load(it) => one(rules.load(it)),
         Op::Dot(_) | Op::DotPromoted(_) => one(rules.products()),
-        Op::Histogram(_) | Op::Gather(_) => one(rules.lookup()),
+        Op::Histogram(it) => one(rules.histogram(it)),
+        Op::Gather(it) => one(rules.gather(it)),
         Op::Store(it) => none(rules.store(it)),
         Op::AtomicReduce(_) | Op::AtomicFetch(_) => rules.atomics(),
         Op::LaneAtomic(_) | Op::LaneFetch(_) => rules.atomics(),
@@ -43,9 +45,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Accumulator(_) | Op::Accumulate(_) => rules.of_accumulator(declared),
         Op::Total(_) | Op::Prefixes(_) => rules.of_accumulator(declared),
         Op::Sort(it) => rules.sort(it),
-        Op::For(it) => rules.counted_loop(it),
-        Op::While(it) => rules.while_loop(it),
-        Op::If(it) => rules.branch(it),
+        Op::For(_) | Op::While(_) | Op::If(_) => rules.flow(),
         Op::Yield(_) => Ok(Vec::new()),
         Op::Barrier(_) | Op::GroupCopies(_) | Op::ProxyFence(_) | Op::Pend(_) => ordered(rules),
         Op::WaitCopies(_) | Op::WaitProducts(_) | Op::Settle(_) => ordered(rules),
@@ -152,6 +152,15 @@ impl Rules<'_> {
             WarpOp::StopAssertion(op) => none(self.assertion([op.failed, op.element], op.site)),
             WarpOp::StartCopy(op) => none(self.start_copy(op)),
             WarpOp::OrderOp(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn flow(self) -> Result<Vec<Type>, String> {
+        let op = self.op.control();
+        match op.expect("broken invariant: the op is control flow") {
+            Control::For(op) => self.counted_loop(op),
+            Control::While(op) => self.while_loop(op),
+            Control::If(op) => self.branch(op),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Type rules of ops that look elements up: counts and gathers.
 
 use super::expect::Rules;
-use crate::ir::{DType, Op, Shape, Type, op};
+use crate::ir::{DType, Shape, Type, op};
 
 /// The most bins: several copies of their counters still make a tile.
 pub const MAX_BINS: i64 = 1 << 20;
@@ -17,18 +17,8 @@ impl Rules<'_> {
         ))
     }
 
-    pub(super) fn lookup(self) -> Result<Type, String> {
-        if let Op::Histogram(op) = self.op {
-            return self.histogram(op);
-        }
-        if let Op::Gather(op) = self.op {
-            return self.gather(op);
-        }
-        unreachable!("broken invariant: the op looks numbers up")
-    }
-
     /// The counts of `0..bins`.
-    fn histogram(self, op: &op::Histogram) -> Result<Type, String> {
+    pub(super) fn histogram(self, op: &op::Histogram) -> Result<Type, String> {
         let (ty, bins) = (self.ty(op.x), op.bins);
         self.integers("elements", ty)?;
         self.mask(ty, op.mask)?;
@@ -44,7 +34,7 @@ impl Rules<'_> {
     }
 
     /// The number type of `x` in the shape of the indices.
-    fn gather(self, op: &op::Gather) -> Result<Type, String> {
+    pub(super) fn gather(self, op: &op::Gather) -> Result<Type, String> {
         let (x, indices, axis) = (self.ty(op.x), self.ty(op.indices), op.axis);
         self.number(x)?;
         self.integers("indices", indices)?;

@@ -2,7 +2,7 @@
 
 use super::expect::Rules;
 use crate::ir::op::TensorOp;
-use crate::ir::{Element, MAX_RANK, Op, Shape, Space, Type, Value, op};
+use crate::ir::{Element, MAX_RANK, Shape, Space, Type, Value, op};
 
 impl Rules<'_> {
     /// The results of an op of tensors.
@@ -83,22 +83,16 @@ impl Rules<'_> {
         self.indices("a stride", strides, rank)
     }
 
-    /// What an access to a box gives.
-    pub(super) fn boxes(self, declared: &[Type]) -> Result<Vec<Type>, String> {
-        if let Op::StoreBox(op) = self.op {
-            let numbers = [&op.origin[..], &op.extents, &op.strides];
-            self.stores(op.cache)?;
-            self.array_box(op.base, numbers, self.ty(op.value))?;
-            return Ok(Vec::new());
-        }
-        let Op::LoadBox(op) = self.op else {
-            unreachable!("broken invariant: the op is one of boxes");
-        };
+    pub(super) fn load_box(self, op: &op::LoadBox, to: Type) -> Result<(), String> {
         let numbers = [&op.origin[..], &op.extents, &op.strides];
-        self.stated(declared, &|to| {
-            self.loads(op.cache)?;
-            self.array_box(op.base, numbers, to)
-        })
+        self.loads(op.cache)?;
+        self.array_box(op.base, numbers, to)
+    }
+
+    pub(super) fn store_box(self, op: &op::StoreBox) -> Result<(), String> {
+        let numbers = [&op.origin[..], &op.extents, &op.strides];
+        self.stores(op.cache)?;
+        self.array_box(op.base, numbers, self.ty(op.value))
     }
 
     fn tile_load(self, op: &op::TileLoad, to: Type) -> Result<(), String> {

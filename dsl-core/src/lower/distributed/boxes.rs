@@ -37,6 +37,16 @@ pub(super) struct Phases {
     released: Option<Value>,
 }
 
+/// How a tile in a slot is cut into copies.
+struct Cut {
+    /// The axis along which elements are contiguous.
+    inner: usize,
+    /// The rows and the columns of each copy.
+    shape: [u32; 2],
+    /// How far each copy is from the first element, and its place in the slot.
+    steps: Vec<([u32; 2], u32)>,
+}
+
 /// The copies of which a box is made.
 struct Parts {
     map: Value,
@@ -45,7 +55,7 @@ struct Parts {
     start: Value,
     /// The index of the first element, of the axis that is not contiguous and of the one that is.
     corner: [Value; 2],
-    /// How far each copy is from there, and its place in the slot.
+    /// The steps of its [`Cut`].
     steps: Vec<([u32; 2], u32)>,
 }
 
@@ -164,13 +174,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The copies of which a box of an array is made, between memory and the slot that begins at `start` of a buffer.
-    fn parts(
-        &mut self,
-        (buffer, start): (Value, Value),
-        base: Value,
-        [origin, extents, strides]: [&[Value]; 3],
-    ) -> Result<Parts> {
+    /// How the tiles in slots of a buffer are cut.
+    fn cut(&self, buffer: Value) -> Result<Cut> {
         let (dtype, _) = self.of_buffer(buffer)?;
         let layout = self.layout(buffer);
         let Some(inner) = inner_axis(&layout, dtype) else {
@@ -178,32 +183,51 @@ impl Lowering<'_> {
                 "broken invariant: a box is copied between memory and a buffer that does not lie in chunks",
             ));
         };
+        let [rows, columns] = [1 - inner, inner].map(|axis| 1_u32 << layout.dim_bits()[axis]);
+        let (own_rows, chunk) = (rows.min(MOST_ROWS), 1 << chunk_bits(dtype));
+        let firsts = (0..columns).step_by(chunk as usize);
+        let steps = firsts.flat_map(|first| {
+            let parts = (0..rows).step_by(own_rows as usize);
+            parts.map(move |part| ([part, first], first * rows + part * chunk))
+        });
+        Ok(Cut {
+            inner,
+            shape: [own_rows, chunk],
+            steps: steps.collect(),
+        })
+    }
+
+    /// The copies of which a box of an array is made, between memory and the slot that begins at `start` of a buffer.
+    fn parts(
+        &mut self,
+        (buffer, start): (Value, Value),
+        base: Value,
+        [origin, extents, strides]: [&[Value]; 3],
+    ) -> Result<Parts> {
+        let Cut {
+            inner,
+            shape,
+            steps,
+        } = self.cut(buffer)?;
         if contiguous_axis(self.block, strides) != Some(inner) {
             return Err(self
                 .error("broken invariant: a box is contiguous along another axis than its slot"));
         }
         let order = [1 - inner, inner];
-        let [rows, columns] = order.map(|axis| 1_u32 << layout.dim_bits()[axis]);
-        let (own_rows, chunk) = (rows.min(MOST_ROWS), 1 << chunk_bits(dtype));
         let corner = order.map(|axis| self.scalar(origin[axis]));
         let map = Op::TensorMap(op::TensorMap {
             base: self.scalar(base),
             extents: order.map(|axis| self.scalar(extents[axis])).to_vec(),
             strides: vec![self.scalar(strides[order[0]])],
-            shape: vec![own_rows, chunk],
+            shape: shape.to_vec(),
             swizzle: SWIZZLE,
-        });
-        let firsts = (0..columns).step_by(chunk as usize);
-        let steps = firsts.flat_map(|first| {
-            let parts = (0..rows).step_by(own_rows as usize);
-            parts.map(move |part| ([part, first], first * rows + part * chunk))
         });
         Ok(Parts {
             map: self.builder.value(map),
             memory: self.scalar(buffer),
             start,
             corner,
-            steps: steps.collect(),
+            steps,
         })
     }
 
@@ -241,30 +265,18 @@ impl Lowering<'_> {
         })
     }
 
-    /// Of how many copies one from a slot of a buffer is made.
-    fn copies_of(&self, buffer: Value) -> i64 {
-        let layout = self.layout(buffer);
-        let dtype = self.block.ty(buffer).buffer().map(|(dtype, _)| dtype);
-        let chunk = dtype.map_or(0, chunk_bits);
-        let inner = dtype.and_then(|dtype| inner_axis(&layout, dtype));
-        let copies = inner.map(|inner| {
-            let [rows, columns] = [1 - inner, inner].map(|axis| layout.dim_bits()[axis]);
-            (1_i64 << (columns - chunk)) * (1_i64 << rows).div_euclid(MOST_ROWS.into()).max(1)
-        });
-        copies.unwrap_or(0)
-    }
-
     pub(super) fn wait_slots(&mut self, op: &op::WaitSlots) -> Result<()> {
-        // The last copies, whichever these are, are at least so many.
         let insts = self.block.all_insts().into_iter();
-        let copies = insts.filter_map(|inst| {
+        let buffers = insts.filter_map(|inst| {
             let Op::CopySlot(op) = self.block.op(inst) else {
                 return None;
             };
-            Some(self.copies_of(op.buffer))
+            Some(op.buffer)
         });
-        let each = copies.min().unwrap_or(0);
-        let pending = op.pending * each;
+        let copies = buffers.map(|buffer| Ok(self.cut(buffer)?.steps.len() as i64));
+        // The last copies, whichever these are, are at least so many.
+        let each = copies.collect::<Result<Vec<i64>>>()?.into_iter().min();
+        let pending = op.pending * each.unwrap_or(0);
         self.by_first_warp(|this| {
             let wait = Op::WaitCopiesRead(op::WaitCopiesRead { pending });
             this.builder.emit(wait, &[]);

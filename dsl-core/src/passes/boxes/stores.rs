@@ -1,9 +1,10 @@
 //! Stores of boxes: results of products, which lie in registers as tensor cores leave them. Lanes would bring them through
 //! shared memory to be stored side by side; a bulk copy takes them from there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::{Array, Known, Share, shared_by_groups};
+use crate::entity::EntityMap;
 use crate::ir::index_map::dim_bits;
 use crate::ir::op::Control;
 use crate::ir::operand::chunk_bits;
@@ -27,7 +28,7 @@ pub(super) fn results(func: &Func, share: Share) -> Vec<Inst> {
     }
     let sums = Sums {
         func,
-        makers: makers(func),
+        definitions: func.definitions(),
         is_product: &|inst| matches!(func.op(inst), Op::Dot(op) if shared(op).is_some()),
     };
     let insts = func.all_insts().into_iter();
@@ -76,37 +77,9 @@ fn touches(func: &Func, region: Region, base: Value) -> usize {
     each.sum()
 }
 
-/// What a value is made by: an instruction, or what a region hands on for it.
-enum Maker {
-    Inst(Inst),
-    Handed(Vec<Value>),
-}
-
-fn makers(func: &Func) -> BTreeMap<Value, Maker> {
-    let mut found = BTreeMap::new();
-    for inst in func.all_insts() {
-        let data = func.inst(inst);
-        let yielded = |region: Region| func.yielded(region).to_vec();
-        let handed = match data.op.control() {
-            Some(Control::For(op)) => vec![yielded(op.body)],
-            Some(Control::If(op)) => vec![yielded(op.on_true), yielded(op.on_false)],
-            Some(Control::While(_)) | None => Vec::new(),
-        };
-        for (at, &result) in data.results.iter().enumerate() {
-            let of = handed.iter().map(|values| values[at]).collect();
-            let maker = match handed.is_empty() {
-                true => Maker::Inst(inst),
-                false => Maker::Handed(of),
-            };
-            found.insert(result, maker);
-        }
-    }
-    found
-}
-
 struct Sums<'a> {
     func: &'a Func,
-    makers: BTreeMap<Value, Maker>,
+    definitions: EntityMap<Value, Option<Inst>>,
     is_product: &'a dyn Fn(Inst) -> bool,
 }
 
@@ -121,18 +94,20 @@ impl Sums<'_> {
             if !seen.insert(value) {
                 continue;
             }
-            match self.makers.get(&value) {
-                Some(Maker::Handed(values)) => pending.extend(values),
-                Some(&Maker::Inst(inst)) if func.op(inst).is(Trait::pointwise) => {
-                    pending.extend(func.op(inst).operands());
-                }
-                Some(&Maker::Inst(inst)) if (self.is_product)(inst) => {
-                    // A part of the sums, or a sum for many elements, may lie anyhow.
-                    if func.ty(value).shape.elements() == elements {
-                        return true;
-                    }
-                }
-                Some(Maker::Inst(_)) | None => {}
+            let Some(inst) = self.definitions[value] else {
+                continue;
+            };
+            let op = func.op(inst);
+            // A part of the sums, or a sum for many elements, may lie anyhow.
+            if (self.is_product)(inst) && func.ty(value).shape.elements() == elements {
+                return true;
+            }
+            if op.is(Trait::pointwise) {
+                pending.extend(op.operands());
+            } else if !matches!(op, Op::While(_)) {
+                let carried = func.carried(inst).into_iter();
+                let handed = carried.filter(|carried| carried.result == value);
+                pending.extend(handed.flat_map(|carried| carried.yielded));
             }
         }
         false
