@@ -25,6 +25,7 @@ examples! {
     Histogram "histogram.md";
     Join "join.md";
     Load "load.md";
+    LogSumExpAccumulator "log_sum_exp_accumulator.md";
     Mask "mask.md";
     Math "math.md";
     Max "max.md";

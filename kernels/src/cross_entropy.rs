@@ -3,14 +3,13 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::log_softmax::log_sum;
 use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A row a program, `BLOCK` classes at a time. A class below zero has no loss, and one that no column has is an
 /// error of checked launches.
 #[kernel(BLOCK = 1024)]
-pub fn cross_entropy<T: Float, #[meta(1024..=4096)] const BLOCK: usize>(
+pub fn cross_entropy<T: SingleFloat, #[meta(1024..=4096)] const BLOCK: usize>(
     x: Ptr<T>,
     classes: Ptr<i32>,
     losses: PtrMut<f32>,
@@ -19,17 +18,21 @@ pub fn cross_entropy<T: Float, #[meta(1024..=4096)] const BLOCK: usize>(
     let row = x + program_id(0) * columns;
     let class = load(classes + program_id(0));
     device_assert(class < columns, "a class has a column");
-    let (most, size) = log_sum(row, columns, BLOCK);
+    let mut total = log_sum_exp_accumulator([]);
+    for start in range(0, columns).step(BLOCK).stages(2) {
+        let at = start + arange(0, BLOCK);
+        total.add_masked(load(row + at).mask(at < columns), at < columns, 0);
+    }
     let chosen = load(row + class)
         .mask((class >= 0) & (class < columns))
         .to::<f32>();
-    let loss = size + most - chosen;
+    let loss = total.finish().scalar() - chosen;
     store(losses + program_id(0), select(class < 0, 0.0, loss));
 }
 
 /// `log(sum(exp(x))) - x[class]` of each row of `[rows, columns]`, in `f32`; 0 where the class is negative. A setting's
 /// `block` is the classes of a chunk.
-pub fn launch<T: Float + Number>(
+pub fn launch<T: SingleFloat + Number>(
     x: &Buffer<T>,
     classes: &Buffer<i32>,
     losses: &mut Buffer<f32>,

@@ -8,41 +8,23 @@ use crate::space;
 
 /// A row a program, `BLOCK` columns at a time.
 #[kernel(BLOCK = 1024)]
-pub fn log_softmax<T: Float, #[meta(512..=4096)] const BLOCK: usize>(
+pub fn log_softmax<T: SingleFloat, #[meta(512..=4096)] const BLOCK: usize>(
     x: Ptr<T>,
     out: PtrMut<T>,
     columns: i32,
 ) {
     let row = program_id(0) * columns;
-    let (most, size) = log_sum(x + row, columns, BLOCK);
+    let mut total = log_sum_exp_accumulator([]);
+    for start in range(0, columns).step(BLOCK).stages(2) {
+        let at = start + arange(0, BLOCK);
+        total.add_masked(load(x + row + at).mask(at < columns), at < columns, 0);
+    }
+    let total = total.finish().scalar();
     for start in range(0, columns).step(BLOCK).stages(2) {
         let at = start + arange(0, BLOCK);
         let numbers = load(x + row + at).mask(at < columns).to::<f32>();
-        store(out + row + at, (numbers - most - size).to::<T>()).mask(at < columns);
+        store(out + row + at, (numbers - total).to::<T>()).mask(at < columns);
     }
-}
-
-/// The greatest number of a row, and the logarithm of the sum of the exponentials of all numbers less the greatest.
-#[device]
-pub(crate) fn log_sum<T: Float>(
-    row: Ptr<T>,
-    columns: Scalar<i32>,
-    block: usize,
-) -> (Scalar<f32>, Scalar<f32>) {
-    let mut most = max_accumulator::<f32>([]);
-    for start in range(0, columns).step(block).stages(2) {
-        let at = start + arange(0, block);
-        let numbers = load(row + at).mask(at < columns).to::<f32>();
-        most.add_masked(numbers, at < columns, 0);
-    }
-    let most = most.finish().scalar();
-    let mut sum = sum_accumulator::<f32>([]);
-    for start in range(0, columns).step(block).stages(2) {
-        let at = start + arange(0, block);
-        let numbers = load(row + at).mask(at < columns).to::<f32>();
-        sum.add_masked(exp(numbers - most), at < columns, 0);
-    }
-    (most, log(sum.finish().scalar()))
 }
 
 /// `x - log(sum(exp(x)))` of each row of `[rows, columns]`, in `f32` and rounded once. A setting's `block` is the columns of a
@@ -50,7 +32,7 @@ pub(crate) fn log_sum<T: Float>(
 ///
 /// # Errors
 /// What a launch refuses.
-pub fn launch<T: Float + Number>(
+pub fn launch<T: SingleFloat + Number>(
     x: &Buffer<T>,
     out: &mut Buffer<T>,
     [rows, columns]: [usize; 2],

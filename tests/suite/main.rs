@@ -57,6 +57,7 @@ mod launch;
 mod launch_words;
 mod lines;
 mod literals;
+mod log_sum_exp;
 mod logged;
 mod lookup;
 mod meeting;

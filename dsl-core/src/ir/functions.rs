@@ -65,8 +65,6 @@ macro_rules! for_each_function_family {
                 Atan "atan" atan SingleFloat function = inverse::ATAN;
                 /// Cube root; keeps -0. At most 0.5001 ulp off, computed in `f64`; of `f64` 0.51.
                 Cbrt "cbrt" cbrt Float function = root::CBRT;
-                /// The nearest integer, of two the even one; keeps the sign of a zero result and infinities. Exact.
-                Round "round" round Float function = rounding::ROUND;
                 /// The nearest integer, of two the one farther from zero; keeps the sign of a zero result and
                 /// infinities. Exact.
                 RoundHalfAway "round_half_away" round_half_away Float function = rounding::ROUND_HALF_AWAY;

@@ -72,6 +72,8 @@ macro_rules! for_each_scalar_family {
                 Ceil "ceil" ceil Float function;
                 /// The integer part, rounded toward zero; keeps the sign of a zero result and infinities.
                 Trunc "trunc" trunc Float function;
+                /// The nearest integer, of two the even one; keeps the sign of a zero result and infinities.
+                Round "round" round Float function;
             }
             /// Two operands of one type, result of the same type.
             BinaryOp Binary { lhs, rhs } {

@@ -3,12 +3,14 @@
 
 mod combine;
 mod extreme;
+mod log_sum;
 
 use std::marker::PhantomData;
 use std::panic::Location;
 
 pub use combine::{Accumulator, accumulator};
 pub use extreme::{ExtremeAccumulator, max_accumulator, min_accumulator};
+pub use log_sum::{LogSumExpAccumulator, log_sum_exp_accumulator};
 
 use super::carry::{Carry, Part};
 use super::context::{self, Context, Handle};

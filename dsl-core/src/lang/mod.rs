@@ -87,8 +87,8 @@ pub mod generated {
 /// What a kernel's body names.
 pub mod prelude {
     pub use super::accumulator::{
-        Accumulator, ExtremeAccumulator, SumAccumulator, accumulator, max_accumulator,
-        min_accumulator, sum_accumulator,
+        Accumulator, ExtremeAccumulator, LogSumExpAccumulator, SumAccumulator, accumulator,
+        log_sum_exp_accumulator, max_accumulator, min_accumulator, sum_accumulator,
     };
     pub use super::approximate::{
         approx_cos, approx_divide, approx_exp, approx_exp2, approx_exp10, approx_log, approx_log2,

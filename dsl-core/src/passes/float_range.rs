@@ -140,6 +140,17 @@ impl Range {
         }
     }
 
+    /// The greater of the two, of which a NaN is ignored.
+    fn greater_number(self, other: Self) -> Self {
+        let low = match (self.nan, other.nan) {
+            (false, false) => self.low.max(other.low),
+            (true, false) => other.low,
+            (false, true) => self.low,
+            (true, true) => self.low.min(other.low),
+        };
+        Self::new((low, self.high.max(other.high)), self.nan && other.nan)
+    }
+
     /// Either of the two.
     fn union(self, other: Self) -> Self {
         Self {
@@ -358,7 +369,12 @@ fn arithmetic(op: &Op, dtype: DType, of: impl Fn(&Value) -> Range) -> Option<Ran
         return match op {
             UnaryOp::Neg => Some(of(x).negated()),
             UnaryOp::Abs => Some(of(x).magnitude()),
-            UnaryOp::Not | UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc => None,
+            UnaryOp::Not
+            | UnaryOp::Sqrt
+            | UnaryOp::Floor
+            | UnaryOp::Ceil
+            | UnaryOp::Trunc
+            | UnaryOp::Round => None,
         };
     }
     if let Op::Binary(op::Binary { op, lhs, rhs }) = op {
@@ -368,7 +384,12 @@ fn arithmetic(op: &Op, dtype: DType, of: impl Fn(&Value) -> Range) -> Option<Ran
             BinaryOp::Mul if lhs == rhs => Some(of(lhs).square(rounding)),
             BinaryOp::Mul => Some(of(lhs).product(of(rhs), rounding)),
             BinaryOp::Div | BinaryOp::Rem | BinaryOp::Shl | BinaryOp::Shr => None,
-            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Minnum | BinaryOp::Maxnum => None,
+            BinaryOp::Maxnum => Some(of(lhs).greater_number(of(rhs))),
+            BinaryOp::Minnum => {
+                let greater = of(lhs).negated().greater_number(of(rhs).negated());
+                Some(greater.negated())
+            }
+            BinaryOp::Minimum | BinaryOp::Maximum => None,
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => None,
         };
     }

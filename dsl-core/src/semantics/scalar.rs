@@ -17,12 +17,14 @@ pub fn unary(op: UnaryOp, dtype: DType, x: u64) -> u64 {
         }
         (UnaryOp::Abs, false) => x,
         (UnaryOp::Not, _) => !x & dtype.mask(),
-        (UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc, _) => in_float(
-            dtype,
-            [x],
-            |[x]| single::unary(op, x),
-            |[x]| double::unary(op, x),
-        ),
+        (UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round, _) => {
+            in_float(
+                dtype,
+                [x],
+                |[x]| single::unary(op, x),
+                |[x]| double::unary(op, x),
+            )
+        }
     }
 }
 
@@ -118,6 +120,7 @@ macro_rules! float_ops {
                     UnaryOp::Floor => x.floor(),
                     UnaryOp::Ceil => x.ceil(),
                     UnaryOp::Trunc => x.trunc(),
+                    UnaryOp::Round => x.round_ties_even(),
                     UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not => {
                         unreachable!("broken invariant: `{}` is not a float op", op.mnemonic())
                     }

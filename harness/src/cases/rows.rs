@@ -149,7 +149,7 @@ pub(super) fn cumsum<T: Float + Number>(rows: usize, columns: usize) -> Case {
 }
 
 /// The loss of each row for a class, in `f32`.
-pub(super) fn cross_entropy<T: Float + Number>(rows: usize, columns: usize) -> Case {
+pub(super) fn cross_entropy<T: SingleFloat + Number>(rows: usize, columns: usize) -> Case {
     Case {
         kernel: "cross_entropy",
         dtype: <T as Number>::DTYPE,

@@ -43,9 +43,12 @@ impl Codegen<'_> {
             return match op {
                 UnaryOp::Neg => Some(self.builder.ins().bxor(x, sign)),
                 UnaryOp::Abs => Some(self.builder.ins().band_not(x, sign)),
-                UnaryOp::Not | UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc => {
-                    None
-                }
+                UnaryOp::Not
+                | UnaryOp::Sqrt
+                | UnaryOp::Floor
+                | UnaryOp::Ceil
+                | UnaryOp::Trunc
+                | UnaryOp::Round => None,
             };
         }
         let wide_vector = ty.is_vector() && ty.lane_bits() == 64;
@@ -62,6 +65,7 @@ impl Codegen<'_> {
             (UnaryOp::Floor, true) => ins.floor(x),
             (UnaryOp::Ceil, true) => ins.ceil(x),
             (UnaryOp::Trunc, true) => ins.trunc(x),
+            (UnaryOp::Round, true) => ins.nearest(x),
             _ => return None,
         })
     }

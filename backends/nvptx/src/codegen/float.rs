@@ -20,6 +20,7 @@ impl<'c> Emitter<'_, 'c> {
             UnaryOp::Floor => self.float_intrinsic("llvm.floor", dtype, x),
             UnaryOp::Ceil => self.float_intrinsic("llvm.ceil", dtype, x),
             UnaryOp::Trunc => self.float_intrinsic("llvm.trunc", dtype, x),
+            UnaryOp::Round => self.float_intrinsic("llvm.roundeven", dtype, x),
             UnaryOp::Not => Err(Error::Unsupported(op.mnemonic().to_string())),
         }
     }

@@ -25,7 +25,7 @@ impl<'c> Emitter<'_, 'c> {
                 let result = self.intrinsic_value("llvm.abs", &[ty], &arguments)?;
                 Ok(result.into_int_value())
             }
-            UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc => {
+            UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round => {
                 Err(Error::Unsupported(op.mnemonic().to_string()))
             }
         }

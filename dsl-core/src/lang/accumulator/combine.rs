@@ -43,14 +43,21 @@ pub fn accumulator<S: Reducible>(
     shape: impl AsRef<[usize]>,
     combine: impl Fn(S::Element, S::Element) -> S::Element + Clone,
 ) -> Accumulator<S, impl Fn(S::Element, S::Element) -> S::Element + Clone> {
-    let location = Location::caller();
+    named("accumulator", Location::caller(), shape.as_ref(), combine)
+}
+
+/// An empty accumulator that errors call `name`.
+pub(super) fn named<S: Reducible, F>(
+    name: &'static str,
+    location: &'static Location<'static>,
+    shape: &[usize],
+    combine: F,
+) -> Accumulator<S, F> {
     let dtypes = S::dtypes().into_iter().chain([DType::Bool]);
     let states = dtypes.map(|dtype| {
-        context::emit(location, |context| {
-            match context.shape("accumulator", shape.as_ref()) {
-                Some(shape) => empty(context, dtype, shape, DEFAULT_TILES),
-                None => context.builder.poison(),
-            }
+        context::emit(location, |context| match context.shape(name, shape) {
+            Some(shape) => empty(context, dtype, shape, DEFAULT_TILES),
+            None => context.builder.poison(),
         })
     });
     Accumulator {

@@ -86,7 +86,8 @@ fn elementwise_cost(op: Elementwise<'_>, operand: Option<DType>) -> u64 {
             | UnaryOp::Not
             | UnaryOp::Floor
             | UnaryOp::Ceil
-            | UnaryOp::Trunc => 1,
+            | UnaryOp::Trunc
+            | UnaryOp::Round => 1,
             UnaryOp::Sqrt => 8,
         },
         Elementwise::Binary(op::Binary { op, .. }) => match op {

@@ -2,7 +2,7 @@
 //! definitions of functions are made of.
 
 use super::{Facts, Floats, Range, Rounding};
-use crate::ir::{BinaryOp, DType, Op, TernaryOp, Value, op};
+use crate::ir::{BinaryOp, DType, Op, TernaryOp, UnaryOp, Value, op};
 
 /// From the first number on the last bit of an `f32` is 1, up to the second.
 const INTEGERS: (f64, f64) = ((1 << 23) as f64, ((1 << 24) - 1) as f64);
@@ -11,6 +11,7 @@ impl Floats<'_> {
     /// The range of what `op` makes, an `f32`, by all that this page knows.
     pub(super) fn identity(&self, ranges: &Facts<Range>, op: &Op) -> Option<Range> {
         self.power(ranges, op)
+            .or_else(|| self.fraction(ranges, op))
             .or_else(|| self.rest(ranges, op))
             .or_else(|| self.lost(ranges, op))
     }
@@ -85,6 +86,21 @@ impl Floats<'_> {
         }
         let power = |whole: u32| f64::from(f32::from_bits(whole << 23));
         Some(Range::new((power(low), power(high)), false))
+    }
+
+    /// `x - round(x)`, which is exact; infinities leave NaN.
+    fn fraction(&self, ranges: &Facts<Range>, op: &Op) -> Option<Range> {
+        let (x, whole) = Self::binary(op, BinaryOp::Sub)?;
+        let Op::Unary(op::Unary {
+            op: UnaryOp::Round,
+            x: rounded,
+        }) = self.definition(whole)?
+        else {
+            return None;
+        };
+        let range = ranges[x];
+        let is_unbounded = range.low.is_infinite() || range.high.is_infinite();
+        (*rounded == x).then(|| Range::new((-0.5, 0.5), range.nan || is_unbounded))
     }
 
     /// What is left of `x` where `n` times a constant is added to it, and `n` is `x` times a constant rounded

@@ -49,7 +49,9 @@ pub fn is_legal(func: &Func, inst: Inst, native: &Native) -> bool {
         Elementwise::Unary(op::Unary { op, x }) => match op {
             UnaryOp::Not => true,
             UnaryOp::Neg | UnaryOp::Abs => dtype(*x).is_none_or(|dtype| native.holds(dtype)),
-            UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc => computes(*x),
+            UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round => {
+                computes(*x)
+            }
         },
         Elementwise::Binary(op::Binary { op, lhs, .. }) => match dtype(*lhs) {
             Some(dtype) if dtype.is_float() => {

@@ -150,7 +150,9 @@ fn rounds(func: &Func, inst: Inst) -> bool {
     match data.op.elementwise() {
         Some(Elementwise::Unary(op)) => match op.op {
             UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not => false,
-            UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc => true,
+            UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round => {
+                true
+            }
         },
         Some(Elementwise::Binary(op)) => !is_exact(op.op),
         Some(Elementwise::Cast(op)) => {

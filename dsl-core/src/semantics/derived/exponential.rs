@@ -38,7 +38,10 @@ pub(super) const EXP: Meaning = Meaning {
 
 pub(super) const EXP2: Meaning = Meaning {
     define: exp2,
-    shorter: &[(Domain::NOT_POSITIVE, exp2_not_positive)],
+    shorter: &[
+        (Domain::HALF, exp2_near),
+        (Domain::NOT_POSITIVE, exp2_not_positive),
+    ],
     approximate: Some(|formula, x| formula.approximate(Approximate::Exp2, x)),
     native: None,
     reference: f64::exp2,
@@ -176,10 +179,15 @@ pub(super) fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
     let scaling = formula.scaling(x);
     let rounded = formula.rounded(scaling, x, None);
     let rest = formula.sub(x, rounded.whole);
-    let slope = formula.polynomial(coefficients::EXP2, rest);
-    let one = formula.number(1.0);
-    let power = formula.fma(slope, rest, one);
+    let power = exp2_near(formula, rest);
     formula.scale(power, rounded.power)
+}
+
+/// `2^x` for `x` of magnitude up to 1/2, in the same bits.
+fn exp2_near(formula: &mut Formula<'_>, x: Value) -> Value {
+    let slope = formula.polynomial(coefficients::EXP2, x);
+    let one = formula.number(1.0);
+    formula.fma(slope, x, one)
 }
 
 /// `2^x` for `x` that is not positive, in the same bits: the last factor is in the coefficients, whose

@@ -59,6 +59,11 @@ impl Domain {
         greatest: 0.0,
         ..Self::ANYTHING
     };
+    /// From -1/2 to 1/2: what rounding to an integer leaves.
+    pub const HALF: Self = Self {
+        least: -0.5,
+        greatest: 0.5,
+    };
     /// From 0 to 1.
     pub const FRACTION: Self = Self {
         least: 0.0,

@@ -287,6 +287,7 @@ fn sixteen_bit_arithmetic_rounds_the_exact_result_once() {
                 (UnaryOp::Floor, x.floor()),
                 (UnaryOp::Ceil, x.ceil()),
                 (UnaryOp::Trunc, x.trunc()),
+                (UnaryOp::Round, x.round_ties_even()),
             ] {
                 assert!(is_nearest16(dtype, unary(op, dtype, bits), value));
             }
