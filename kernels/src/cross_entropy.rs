@@ -6,6 +6,9 @@ use exactile::{Number, Result};
 use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
+/// Classes of a chunk for each lane: what a chunk takes beside its classes is shared by more of them.
+pub(crate) const LANE_CLASSES: usize = 32;
+
 /// A row a program, `BLOCK` classes at a time. A class below zero has no loss, and one that no column has is an
 /// error of checked launches.
 #[kernel(BLOCK = 1024)]
@@ -42,9 +45,9 @@ pub fn launch<T: SingleFloat + Number>(
     check_shape(x.len(), &[rows, columns])?;
     check_shape(classes.len(), &[rows])?;
     check_shape(losses.len(), &[rows])?;
-    let kernel = cross_entropy::<T>()
-        .block(setting.block_or(1024))
-        .by(setting);
+    let block = setting.block_or(1024);
+    let setting = setting.with_lanes_of(LANE_CLASSES, block);
+    let kernel = cross_entropy::<T>().block(block).by(&setting);
     let device = losses.device().clone();
     kernel.launch(&device, rows, (x, classes, losses, extent(columns)?))
 }

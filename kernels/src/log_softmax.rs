@@ -3,6 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
+use crate::cross_entropy::LANE_CLASSES;
 use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
@@ -40,7 +41,9 @@ pub fn launch<T: SingleFloat + Number>(
 ) -> Result<()> {
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
-    let kernel = log_softmax::<T>().block(setting.block_or(1024)).by(setting);
+    let block = setting.block_or(1024);
+    let setting = setting.with_lanes_of(LANE_CLASSES, block);
+    let kernel = log_softmax::<T>().block(block).by(&setting);
     let device = out.device().clone();
     kernel.launch(&device, rows, (x, out, extent(columns)?))
 }

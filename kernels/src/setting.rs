@@ -59,6 +59,16 @@ impl Setting {
         }
     }
 
+    /// The same with a lane for so many elements of a tile of `block`, where nothing says how many warps there are.
+    pub(crate) fn with_lanes_of(self, elements: usize, block: usize) -> Self {
+        let warps = (block / (32 * elements)).clamp(1, 32) as u32;
+        let warps = self.schedule.warps.unwrap_or(warps);
+        Self {
+            schedule: self.schedule.warps(warps),
+            ..self
+        }
+    }
+
     /// The second extent, or the kernel's choice.
     pub(crate) fn width_or(&self, otherwise: usize) -> usize {
         chosen(self.width, otherwise)

@@ -82,7 +82,12 @@ impl Oracle {
     }
 
     fn logarithm(&self, x: &[f32]) -> u32 {
-        let (power, sum) = self.sum(x);
+        let (mut power, mut sum) = self.sum(x);
+        if sum > 0.0 && sum < f32::INFINITY {
+            let exponent = (sum.to_bits() >> 23) as f32 - 127.0;
+            power += exponent;
+            sum = f32::from_bits(sum.to_bits() & 0x7f_ffff | 0x3f80_0000);
+        }
         let low = (std::f64::consts::LN_2 - f64::from(std::f32::consts::LN_2)) as f32;
         let low = power.mul_add(low, Self::evaluate(&self.log, sum));
         canonical(power.mul_add(std::f32::consts::LN_2, low))

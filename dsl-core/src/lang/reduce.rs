@@ -279,7 +279,7 @@ impl Open {
     }
 
     /// What a closure makes of the operands, of which there may be more than it takes.
-    fn combined<S: Reducible>(
+    pub(super) fn combined<S: Reducible>(
         &self,
         location: &'static Location<'static>,
         mut combine: impl FnMut(S::Element, S::Element) -> S::Element,

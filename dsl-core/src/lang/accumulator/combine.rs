@@ -18,11 +18,29 @@ use crate::lang::tile::{Tile, axis_of};
 /// combined one after the other, and the bits depend on the tile size.
 #[derive(Clone)]
 pub struct Accumulator<S: Reducible, F> {
-    /// One for each tile of `S`, then whether there was an element at all.
+    /// One for each tile of `S`, then whether there was an element at all, where that is kept.
     states: Vec<Handle>,
     combine: F,
+    nothing: Nothing,
     extent: Extent,
     parts: PhantomData<fn() -> S>,
+}
+
+/// What tells a combine that there is no element.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Nothing {
+    /// A flag, which the combine is not asked about.
+    Flag,
+    /// Zero bits, which leave any other operand as it is.
+    Zero,
+}
+
+impl Nothing {
+    /// The types of the states of `S`.
+    fn dtypes<S: Reducible>(self) -> impl Iterator<Item = DType> {
+        let flag = (self == Self::Flag).then_some(DType::Bool);
+        S::dtypes().into_iter().chain(flag)
+    }
 }
 
 impl<S: Reducible, F> Carry for Accumulator<S, F> {
@@ -43,18 +61,18 @@ pub fn accumulator<S: Reducible>(
     shape: impl AsRef<[usize]>,
     combine: impl Fn(S::Element, S::Element) -> S::Element + Clone,
 ) -> Accumulator<S, impl Fn(S::Element, S::Element) -> S::Element + Clone> {
-    named("accumulator", Location::caller(), shape.as_ref(), combine)
+    let name = ("accumulator", Location::caller());
+    named(name, shape.as_ref(), Nothing::Flag, combine)
 }
 
-/// An empty accumulator that errors call `name`.
+/// An empty accumulator with what errors call it.
 pub(super) fn named<S: Reducible, F>(
-    name: &'static str,
-    location: &'static Location<'static>,
+    (name, location): (&'static str, &'static Location<'static>),
     shape: &[usize],
+    nothing: Nothing,
     combine: F,
 ) -> Accumulator<S, F> {
-    let dtypes = S::dtypes().into_iter().chain([DType::Bool]);
-    let states = dtypes.map(|dtype| {
+    let states = nothing.dtypes::<S>().map(|dtype| {
         context::emit(location, |context| match context.shape(name, shape) {
             Some(shape) => empty(context, dtype, shape, DEFAULT_TILES),
             None => context.builder.poison(),
@@ -63,6 +81,7 @@ pub(super) fn named<S: Reducible, F>(
     Accumulator {
         states: states.collect(),
         combine,
+        nothing,
         extent: Extent::default(),
         parts: PhantomData,
     }
@@ -96,8 +115,16 @@ impl<S: Reducible, F: Fn(S::Element, S::Element) -> S::Element> Accumulator<S, F
             return;
         }
         let subtrees = reduce(source, axis, |a, b| (self.combine)(a, b));
-        let valid = holds(location, subtrees.handles()[0]);
-        self.accumulate(location, &[subtrees.handles(), vec![valid]].concat());
+        self.add_subtrees(location, subtrees);
+    }
+
+    /// Adds what tiles of one extent combine to.
+    pub(super) fn add_subtrees(&mut self, location: &'static Location<'static>, subtrees: S) {
+        let mut subtrees = subtrees.handles();
+        if self.nothing == Nothing::Flag {
+            subtrees.push(holds(location, subtrees[0]));
+        }
+        self.accumulate(location, &subtrees);
     }
 
     /// Adds the elements of the tiles along `axis` where the mask holds. All tiles have one extent along it.
@@ -163,7 +190,11 @@ impl<S: Reducible, F: Fn(S::Element, S::Element) -> S::Element> Accumulator<S, F
                 combine,
             })
         };
-        shown(location, self.emit(location, &self.states, total, &[]))
+        let total = self.emit(location, &self.states, total, &[]);
+        match self.nothing {
+            Nothing::Flag => shown(location, total),
+            Nothing::Zero => S::from_handles(&total),
+        }
     }
 
     /// What the prefixes of a tile combine to behind all tiles before it.
@@ -217,12 +248,15 @@ impl<S: Reducible, F: Fn(S::Element, S::Element) -> S::Element> Accumulator<S, F
         make: impl FnOnce(Vec<Value>, Vec<Value>, Region) -> Op,
         more: &[Handle],
     ) -> Vec<Handle> {
-        let dtypes = S::dtypes().into_iter().chain([DType::Bool]);
-        let elements: Vec<Type> = dtypes.map(Type::scalar).collect();
+        let elements: Vec<Type> = self.nothing.dtypes::<S>().map(Type::scalar).collect();
         let Some(open) = Open::of_elements(location, states, &elements) else {
             return states.to_vec();
         };
-        let chosen = where_valid::<S>(location, &open, |a, b| (self.combine)(a, b));
+        let combine = |a, b| (self.combine)(a, b);
+        let chosen = match self.nothing {
+            Nothing::Flag => where_valid::<S>(location, &open, combine),
+            Nothing::Zero => open.combined::<S>(location, combine),
+        };
         open.close(location, &chosen, |context, accumulators, combine| {
             let more = more.iter().map(|&it| context.value(it));
             make(accumulators, more.collect(), combine)

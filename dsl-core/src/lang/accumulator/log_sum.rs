@@ -1,36 +1,37 @@
 //! The logarithm of a sum of exponentials over the tiles of a loop, which are read once.
 //!
-//! A weight is a number from 0.7 to 1.42 times a power of two, and so is a sum, whose exponent is that of its greatest
-//! weight. What numbers are scaled by changes none of their roundings, so the bits do not follow the tile in which the greatest one
-//! lies. `docs/numerics.md` has the definition, what it leaves out, and its error.
+//! A weight is a number from 0.7 to 1.42 times a power of two, whose exponent has no ends; so is a sum. What numbers are scaled by
+//! changes none of their roundings, so the bits do not follow the tile in which the greatest one lies. `docs/numerics.md` has the
+//! definition and its error.
 
 use std::panic::Location;
 
-use super::combine::{self, Accumulator};
-use super::{Extent, shown};
-use crate::ir::{DType, Literal};
-use crate::lang::carry::{Carry, Part};
+use super::Extent;
+use super::combine::{self, Accumulator, Nothing};
+use crate::lang::branch::{Branches, If};
+use crate::lang::carry::{Carried, Carry, Part};
 use crate::lang::context;
 use crate::lang::element::SingleFloat;
 use crate::lang::math::{exp2, fma, log, maximum, maxnum, minnum, round, select};
 use crate::lang::operators::{Compare, Comparison};
 use crate::lang::reduce::reduce;
-use crate::lang::tile::{DeviceValue, Scalar, Tile};
+use crate::lang::tile::{DeviceValue, Scalar, Tile, zeros};
 
+/// The exponent of a power of two, and a number of those.
 type Tiles = (Tile<f32>, Tile<f32>);
 type Scalars = (Scalar<f32>, Scalar<f32>);
+
+/// Exponents of this magnitude at most need no care: sums of 2^31 such weights are normal numbers, too.
+const MODERATE: f64 = 90.0;
 
 /// The logarithm of the sum of exponentials over the tiles of a loop, in `f32`; floats of at most 32 bits are widened.
 ///
 /// With tiles of a power of two along the axis the result has the same bits for every tile size, masked elements or not, as long
-/// as no more than the stated number of tiles is added.
+/// as no more than the stated number of tiles is added. A tile with a magnitude above 62 takes longer.
 #[derive(Clone)]
 pub struct LogSumExpAccumulator {
-    /// The exponents of the greatest weights, and the sums over two to these powers.
     sums: Accumulator<Tiles, fn(Scalars, Scalars) -> Scalars>,
     extent: Extent,
-    /// Neighbours that share an exponent before they are combined.
-    together: Option<usize>,
 }
 
 impl Carry for LogSumExpAccumulator {
@@ -43,11 +44,10 @@ impl Carry for LogSumExpAccumulator {
 #[cfg_attr(not(doctest), doc = include_str!("../examples/log_sum_exp_accumulator.md"))]
 #[track_caller]
 pub fn log_sum_exp_accumulator(shape: impl AsRef<[usize]>) -> LogSumExpAccumulator {
-    let location = Location::caller();
+    let name = ("log_sum_exp_accumulator", Location::caller());
     LogSumExpAccumulator {
-        sums: combine::named("log_sum_exp_accumulator", location, shape.as_ref(), merged),
+        sums: combine::named(name, shape.as_ref(), Nothing::Zero, merged),
         extent: Extent::default(),
-        together: None,
     }
 }
 
@@ -64,83 +64,84 @@ impl LogSumExpAccumulator {
     /// Adds the exponentials of all elements of the tile along `axis`; that of -inf is zero. All tiles have one extent along it.
     #[track_caller]
     pub fn add<T: SingleFloat>(&mut self, tile: Tile<T>, axis: usize) {
-        self.add_wide(tile.to(), T::DTYPE, axis);
+        self.add_shown(tile.to(), axis, |x, _| x);
     }
 
     /// Adds the exponentials of the elements of the tile along `axis` where the mask holds.
     #[track_caller]
     pub fn add_masked<T: SingleFloat>(&mut self, tile: Tile<T>, mask: Tile<bool>, axis: usize) {
-        let wide = tile.to::<f32>();
-        let shown = context::emit(Location::caller(), |context| {
-            let [x, mask] = [wide.handle(), mask.handle()].map(|handle| context.value(handle));
-            shown(
-                context,
-                x,
-                mask,
-                Literal::from_f64(DType::F32, f64::NEG_INFINITY),
-            )
-        });
-        self.add_wide(Tile::from_handle(shown), T::DTYPE, axis);
+        self.add_shown(tile.to(), axis, |x, nothing| select(mask, x, nothing));
     }
 
-    /// `dtype` is what the elements were loaded as.
+    /// Adds what `shown` leaves of numbers, and puts another one in place of those that do not count.
     #[track_caller]
-    fn add_wide(&mut self, tile: Tile<f32>, dtype: DType, axis: usize) {
-        let admitted = context::with(Location::caller(), |context| {
+    fn add_shown(
+        &mut self,
+        tile: Tile<f32>,
+        axis: usize,
+        shown: impl Fn(Tile<f32>, f64) -> Tile<f32>,
+    ) {
+        let location = Location::caller();
+        let admitted = context::with(location, |context| {
             let x = context.value(tile.handle());
-            !context.ty(x).is_poison() && self.extent.admits(context, x, axis)
+            let axes = context.ty(x).shape.dims().len();
+            let is_poison = context.ty(x).is_poison();
+            (!is_poison && self.extent.admits(context, x, axis)).then_some(axis < axes)
         });
-        let shape = tile.shape();
-        let Some(&extent) = shape.get(axis).filter(|_| admitted == Some(true)) else {
-            // The reduction names an axis that there is none of.
-            if admitted == Some(true) {
-                self.sums.add((tile, tile), axis);
+        match admitted.flatten() {
+            None => return,
+            Some(true) => {}
+            // The reduction names the axis.
+            Some(false) => {
+                let _ = reduce(tile, axis, |a, b| a + b);
+                return;
             }
-            return;
-        };
-        let together = *self.together.get_or_insert(neighbours(dtype).min(extent));
-        let parts = [extent / together, together];
-        let grouped = [&shape[..axis], &parts, &shape[axis + 1..]].concat();
-        self.sums.add(scaled(tile.reshape(grouped), axis + 1), axis);
+        }
+        let exponent = tile * std::f64::consts::LOG2_E;
+        let whole = round(exponent);
+        let weight = exp2(exponent - whole) * two_to(whole);
+        let sum = reduce(shown(weight, 0.0), axis, |a, b| a + b);
+        let greatest = shown(exponent.abs(), 0.0).max(axis);
+        let is_moderate = greatest.compare(MODERATE, Comparison::LessEqual);
+        let count = is_moderate.shape().iter().product();
+        let mut branch = If::begin(is_moderate.reshape([count]).all(0));
+        let mut sides = Branches::new();
+        if branch.enter_then(&mut []) {
+            sides.then = Some(normal((zeros(sum.shape()), sum)));
+        }
+        if branch.enter_otherwise(&mut []) {
+            sides.otherwise = Some(far(shown(tile, f64::NEG_INFINITY), axis));
+        }
+        let subtrees = Carried.merge(branch, sides, &mut []);
+        self.sums.add_subtrees(location, subtrees);
     }
 
     /// The logarithm of the sum over all tiles; -inf where nothing was added but -inf, inf where there was an inf, NaN where
     /// there was a NaN.
     #[track_caller]
     pub fn finish(&self) -> Tile<f32> {
-        let (power, sum) = self.sums.finish();
+        let (power, sum) = normal(self.sums.finish());
         let low = std::f64::consts::LN_2 - f64::from(std::f32::consts::LN_2);
         let low = fma(power, low, log(sum));
         fma(power, f64::from(std::f32::consts::LN_2), low)
     }
 }
 
-/// What one instruction loads: these a lane combines by itself. Beyond 8, what is far below the greatest of them would
-/// have to be told apart, too.
-fn neighbours(dtype: DType) -> usize {
-    (16 * 8 / dtype.bits() as usize).min(8)
-}
-
-/// The exponent of the greatest weight along `axis`, and the sum of the weights over two to this power.
+/// The sum of weights along `axis`, each with an exponent of its own.
 #[track_caller]
-fn scaled(x: Tile<f32>, axis: usize) -> Tiles {
-    let log2_e = std::f64::consts::LOG2_E;
-    let greatest = reduce(x, axis, |a, b| maximum(a, b)) * log2_e;
-    let (least, most) = (f64::from(f32::MIN), f64::from(f32::MAX));
-    let power = minnum(maxnum(round(greatest), least), most);
-    let exponent = maxnum(x * log2_e, least);
+fn far(x: Tile<f32>, axis: usize) -> Tiles {
+    let exponent = x * std::f64::consts::LOG2_E;
     let whole = round(exponent);
-    // Less than this does not show beside the greatest weight, however many follow.
-    let beyond = maxnum(whole - power.expand(axis), -125.0);
-    let weight = exp2(exponent - whole) * power_of_two(beyond);
-    let sum = reduce(weight, axis, |a, b| a + b);
-    let is_finite = greatest.abs().compare(f64::INFINITY, Comparison::Less);
-    (power, select(is_finite, sum, maximum(greatest, 0.0)))
+    let is_finite = exponent.abs().compare(f64::INFINITY, Comparison::Less);
+    let weight = exp2(exponent - whole);
+    let weight = select(is_finite, weight, maximum(exponent, 0.0));
+    let power = minnum(maxnum(whole, f64::from(f32::MIN)), f64::from(f32::MAX));
+    reduce((power, weight), axis, merged)
 }
 
-/// Two to the power of integers from -126 to 0: of a sum between 2^23 and 2^24 the low bits are an integer.
+/// Two to the power of integers from -126 to 127: of a sum between 2^23 and 2^24 the low bits are an integer.
 #[track_caller]
-fn power_of_two(n: Tile<f32>) -> Tile<f32> {
+fn two_to(n: Tile<f32>) -> Tile<f32> {
     let biased = n + f64::from((3 << 22) + 127);
     (biased.bitcast::<u32>() << 23).bitcast::<f32>()
 }
@@ -148,12 +149,31 @@ fn power_of_two(n: Tile<f32>) -> Tile<f32> {
 /// Two sums in the greater of their scales.
 #[track_caller]
 fn merged(lower: Scalars, higher: Scalars) -> Scalars {
-    let (m, s) = (lower.0.tile(), lower.1.tile());
-    let (n, t) = (higher.0.tile(), higher.1.tile());
+    let [(m, s), (n, t)] = [lower, higher].map(|(power, sum)| {
+        let (power, sum) = (power.tile(), sum.tile());
+        let is_nothing = sum.compare(0.0, Comparison::Equal);
+        (select(is_nothing, f64::from(f32::MIN), power), sum)
+    });
     // Less than 2^-64 of 0.7 does not show, though it may be a sum of 2^32 weights.
     let distance = minnum((m - n).abs(), 64.0);
     let is_below = m.compare(n, Comparison::Less);
     let (great, small) = (select(is_below, t, s), select(is_below, s, t));
-    let sum = fma(small, power_of_two(-distance), great);
+    let sum = fma(small, two_to(-distance), great);
     (maximum(m, n).scalar(), sum.scalar())
+}
+
+/// The same number with a sum from 1 to 2. Zero is below all, and an infinity or NaN stays as it is.
+#[track_caller]
+fn normal((power, sum): Tiles) -> Tiles {
+    let bits = sum.bitcast::<u32>();
+    let exponent = (bits >> 23).bitcast::<i32>().to::<f32>() - 127.0;
+    let significand = ((bits & 0x7f_ffff) | 0x3f80_0000).bitcast::<f32>();
+    let is_normal =
+        sum.compare(0.0, Comparison::Greater) & sum.compare(f64::INFINITY, Comparison::Less);
+    let is_zero = sum.compare(0.0, Comparison::Equal);
+    let otherwise = select(is_zero, f64::from(f32::MIN), power);
+    (
+        select(is_normal, power + exponent, otherwise),
+        select(is_normal, significand, sum),
+    )
 }
