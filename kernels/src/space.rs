@@ -115,7 +115,9 @@ fn parts(columns: usize) -> Vec<Setting> {
     } else {
         &[]
     };
-    space_by(blocks, &[0], &[None], |block, _| block, likely)
+    let mut settings = space_by(blocks, &[0], &[None], |block, _| block, likely);
+    settings.retain(|setting| (8..=32).contains(&(setting.block / (32 * warps(setting)))));
+    settings
 }
 
 /// For a kernel with one row in one tile, by a program for each row or by some for each
