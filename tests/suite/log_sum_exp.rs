@@ -176,6 +176,29 @@ fn narrow_floats_and_other_axes_have_them_too() {
     }
 }
 
+/// The last level of the accumulator begins with nothing.
+#[test]
+fn as_many_tiles_as_are_stated_have_them() {
+    #[kernel]
+    fn filled<const TILES: usize>(x: Ptr<f32>, out: PtrMut<f32>) {
+        let mut sum = log_sum_exp_accumulator([]).at_most(TILES);
+        for start in range(0, TILES * 4).step(4) {
+            sum.add(load(x + start + arange(0, 4)), 0);
+        }
+        store(out, sum.finish());
+    }
+    let oracle = Oracle::new();
+    for device in devices() {
+        for (tiles, shift) in [1, 2, 4, 7].into_iter().zip([-900.0, 0.0, 900.0, -300.0]) {
+            let x: Vec<f32> = scores(1, 4 * tiles).iter().map(|x| x + shift).collect();
+            let (input, mut out) = (upload(&device, &x), upload(&device, &[0.0]));
+            let kernel = filled().tiles(tiles);
+            kernel.run(&device, 1, (&input, &mut out)).expect("runs");
+            assert_eq!(read(&out), [oracle.logarithm(&x)], "{tiles} {device:?}");
+        }
+    }
+}
+
 #[test]
 fn special_numbers_are_told() {
     const INF: f32 = f32::INFINITY;

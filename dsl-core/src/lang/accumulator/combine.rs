@@ -183,14 +183,22 @@ impl<S: Reducible, F: Fn(S::Element, S::Element) -> S::Element> Accumulator<S, F
     /// no element.
     #[track_caller]
     pub fn finish(&self) -> S {
-        let location = Location::caller();
+        self.finish_by(Location::caller(), |a, b| (self.combine)(a, b))
+    }
+
+    /// As [`finish`](Self::finish), by a combine that gives the same of what is no zero.
+    pub(super) fn finish_by(
+        &self,
+        location: &'static Location<'static>,
+        combine: impl Fn(S::Element, S::Element) -> S::Element,
+    ) -> S {
         let total = |accumulators, _, combine| {
             Op::Total(op::Total {
                 accumulators,
                 combine,
             })
         };
-        let total = self.emit(location, &self.states, total, &[]);
+        let total = self.emit(location, &self.states, total, &[], combine);
         match self.nothing {
             Nothing::Flag => shown(location, total),
             Nothing::Zero => S::from_handles(&total),
@@ -213,7 +221,9 @@ impl<S: Reducible, F: Fn(S::Element, S::Element) -> S::Element> Accumulator<S, F
                 combine,
             })
         };
-        self.emit(location, before, prefixes, sources)
+        self.emit(location, before, prefixes, sources, |a, b| {
+            (self.combine)(a, b)
+        })
     }
 
     fn admits(&mut self, location: &'static Location<'static>, source: &S, axis: usize) -> bool {
@@ -237,7 +247,9 @@ impl<S: Reducible, F: Fn(S::Element, S::Element) -> S::Element> Accumulator<S, F
                 combine,
             })
         };
-        self.states = self.emit(location, &self.states, accumulate, subtrees);
+        self.states = self.emit(location, &self.states, accumulate, subtrees, |a, b| {
+            (self.combine)(a, b)
+        });
     }
 
     /// An op on the accumulators, and what else it takes, with the combine of what is valid.
@@ -247,12 +259,12 @@ impl<S: Reducible, F: Fn(S::Element, S::Element) -> S::Element> Accumulator<S, F
         states: &[Handle],
         make: impl FnOnce(Vec<Value>, Vec<Value>, Region) -> Op,
         more: &[Handle],
+        combine: impl Fn(S::Element, S::Element) -> S::Element,
     ) -> Vec<Handle> {
         let elements: Vec<Type> = self.nothing.dtypes::<S>().map(Type::scalar).collect();
         let Some(open) = Open::of_elements(location, states, &elements) else {
             return states.to_vec();
         };
-        let combine = |a, b| (self.combine)(a, b);
         let chosen = match self.nothing {
             Nothing::Flag => where_valid::<S>(location, &open, combine),
             Nothing::Zero => open.combined::<S>(location, combine),

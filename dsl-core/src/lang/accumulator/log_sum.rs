@@ -46,7 +46,7 @@ impl Carry for LogSumExpAccumulator {
 pub fn log_sum_exp_accumulator(shape: impl AsRef<[usize]>) -> LogSumExpAccumulator {
     let name = ("log_sum_exp_accumulator", Location::caller());
     LogSumExpAccumulator {
-        sums: combine::named(name, shape.as_ref(), Nothing::Zero, merged),
+        sums: combine::named(name, shape.as_ref(), Nothing::Zero, merged_after),
         extent: Extent::default(),
     }
 }
@@ -120,7 +120,8 @@ impl LogSumExpAccumulator {
     /// there was a NaN.
     #[track_caller]
     pub fn finish(&self) -> Tile<f32> {
-        let (power, sum) = normal(self.sums.finish());
+        let total = self.sums.finish_by(Location::caller(), merged_between);
+        let (power, sum) = normal(total);
         let low = std::f64::consts::LN_2 - f64::from(std::f32::consts::LN_2);
         let low = fma(power, low, log(sum));
         fma(power, f64::from(std::f32::consts::LN_2), low)
@@ -146,20 +147,36 @@ fn two_to(n: Tile<f32>) -> Tile<f32> {
     (biased.bitcast::<u32>() << 23).bitcast::<f32>()
 }
 
-/// Two sums in the greater of their scales.
+/// Two sums in the greater of their scales; a sum of zero has the least one.
 #[track_caller]
 fn merged(lower: Scalars, higher: Scalars) -> Scalars {
-    let [(m, s), (n, t)] = [lower, higher].map(|(power, sum)| {
-        let (power, sum) = (power.tile(), sum.tile());
-        let is_nothing = sum.compare(0.0, Comparison::Equal);
-        (select(is_nothing, f64::from(f32::MIN), power), sum)
-    });
+    let [(m, s), (n, t)] = [lower, higher].map(|(power, sum)| (power.tile(), sum.tile()));
     // Less than 2^-64 of 0.7 does not show, though it may be a sum of 2^32 weights.
     let distance = minnum((m - n).abs(), 64.0);
     let is_below = m.compare(n, Comparison::Less);
     let (great, small) = (select(is_below, t, s), select(is_below, s, t));
     let sum = fma(small, two_to(-distance), great);
     (maximum(m, n).scalar(), sum.scalar())
+}
+
+/// [`merged`] where the lower one may be zero bits, as the last level of an accumulator is at first.
+#[track_caller]
+fn merged_after(lower: Scalars, higher: Scalars) -> Scalars {
+    merged(below_all(lower), higher)
+}
+
+/// [`merged`] where either may be zero bits.
+#[track_caller]
+fn merged_between(lower: Scalars, higher: Scalars) -> Scalars {
+    merged(below_all(lower), below_all(higher))
+}
+
+/// The same, a sum of zero with the least scale.
+#[track_caller]
+fn below_all((power, sum): Scalars) -> Scalars {
+    let is_zero = sum.tile().compare(0.0, Comparison::Equal);
+    let power = select(is_zero, f64::from(f32::MIN), power.tile());
+    (power.scalar(), sum)
 }
 
 /// The same number with a sum from 1 to 2. Zero is below all, and an infinity or NaN stays as it is.
