@@ -227,6 +227,19 @@ def reduced_atan(z):
     return (mp.atan(x) / x - 1) / z
 
 
+def reduced_tanh(z):
+    """(tanh(x) / x - 1) / z with z = x^2."""
+    if z < mp.mpf("1e-6"):
+        return -mp.mpf(1) / 3 + 2 * z / 15 - 17 * z * z / 315
+    x = mp.sqrt(z)
+    return (mp.tanh(x) / x - 1) / z
+
+
+def reduced_sigmoid(z):
+    """(1 / (1 + e^-x) - 1/2) / x with z = x^2."""
+    return (1 + z / 4 * reduced_tanh(z / 4)) / 4
+
+
 def odd(reduced):
     """What an error of `reduced` is to the function itself."""
     return lambda z: z / (1 + z * reduced(z))
@@ -375,6 +388,13 @@ def main():
     table("LOG_GAMMA_DOUBLE", "log(gamma(2 + u)) / (u (u + 1)) for |u| up to 1", "f64", loggamma)
     stirling = (reduced_stirling, lambda v: 1, range(7), 0, mp.mpf(1) / 64)
     table("STIRLING_DOUBLE", "x times the rest of Stirling's formula in 1 / x^2 for x from 8 on", "f64", stirling)
+    tanh = (reduced_tanh, odd(reduced_tanh), range(3), 0, mp.mpf(1) / 4)
+    table("TANH_SHORT", "(tanh(x) / x - 1) / z with z = x^2 for |x| up to 1/2", "f32", tanh)
+    sigmoid = (reduced_sigmoid, mp.sqrt, range(3), 0, 1)
+    table("SIGMOID_SHORT", "(1 / (1 + e^-x) - 1/2) / x in x^2 for |x| up to 1, error of the function", "f32", sigmoid)
+    log1p = (reduced_log1p, log1p_weight, range(7), 0, 1)
+    table("LOG1P_SHORT", "(log(1 + x) - x) / x^2 for x from 0 to 1", "f32", log1p)
+    table("ERF_SHORT", "erf(x) / x - 1 in x^2 for |x| up to 1", "f32", (reduced_erf, erf_weight, range(6), 0, 1))
     turns = (reduced_half_turns, lambda z: 1 / reduced_half_turns(z), range(9), 0, mp.mpf(1) / 4)
     table("HALF_TURNS_DOUBLE", "sin(pi t) / t in t^2 for |t| up to 1/2", "f64", turns)
 

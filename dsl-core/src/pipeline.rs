@@ -13,7 +13,7 @@ use crate::passes::boxes::Share;
 use crate::passes::{
     boxes, cut_products, decompose, expand_accumulators, expand_elements, expand_prints,
     expand_tiles, late_zeros, legalise, long_sums, nan_bits, narrow, promote_dots, quotients,
-    resolve, roll_edges, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
+    resolve, roll_edges, rounded, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, lanes_of, warps_of};
@@ -109,6 +109,12 @@ const BLOCK: &[Stage] = &[
         run: |func, context| resolve::resolve(func, context.options.determinism),
     },
     plain!("expand_prints", expand_prints::expand_prints),
+    by_context!("shorten_rounded", |func, context| {
+        match context.target.approximations {
+            Approximations::Native => rounded::shorten_rounded(func),
+            Approximations::Absent => {}
+        }
+    }),
     Stage {
         name: "decompose",
         run: |func, context| {

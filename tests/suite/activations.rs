@@ -5,6 +5,9 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
 use exactile::prelude::*;
 use exactile_core::ir::{DType, Function};
 use exactile_core::semantics::oracle::{reference, ulp_error};
+use half::bf16;
+
+use super::language::devices;
 
 const BLOCK: usize = 1024;
 
@@ -149,4 +152,50 @@ fn ends_are_the_stated_ones() {
         assert_eq!(zero.to_bits(), (-0.0f32).to_bits());
     }
     assert!(out[9] < 0.0);
+}
+
+/// Each number that `bf16` has.
+const NARROW: usize = 1 << 16;
+
+#[kernel]
+fn of_all_narrow_numbers(out: PtrMut<bf16>) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let narrow = at.to::<u16>().bitcast::<bf16>();
+    store(out + at, tanh(narrow));
+    let x = narrow.to::<f32>();
+    for (row, value) in [
+        sigmoid(x),
+        silu(x),
+        softplus(x),
+        gelu(x),
+        gelu_tanh(x),
+        erf(x),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let place = (row as i64 + 1) * NARROW as i64 + at;
+        store(out + place, value.to::<bf16>());
+    }
+}
+
+#[test]
+fn short_forms_have_the_bits_of_the_definitions() {
+    let mut expected: Option<Vec<u16>> = None;
+    for device in devices() {
+        let mut out = Buffer::<bf16>::zeros(&device, 7 * NARROW).expect("fits");
+        let programs = (NARROW / BLOCK) as u32;
+        let run = of_all_narrow_numbers().run(&device, programs, (&mut out,));
+        run.expect("runs");
+        let numbers = out.to_vec().expect("reads").into_iter();
+        let bits = numbers.map(|x| if x.is_nan() { bf16::NAN } else { x }.to_bits());
+        let bits: Vec<u16> = bits.collect();
+        let expected = expected.get_or_insert_with(|| bits.clone());
+        let pairs = expected.iter().zip(&bits);
+        let different = pairs
+            .enumerate()
+            .find(|(_, (expected, found))| expected != found);
+        let shown = different.map(|(at, bits)| (at / NARROW, at % NARROW, bits));
+        assert_eq!(shown, None, "{}", device.name());
+    }
 }

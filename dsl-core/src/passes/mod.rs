@@ -34,6 +34,7 @@ pub mod ranges;
 pub mod resolve;
 pub mod rewrite;
 pub mod roll_edges;
+pub mod rounded;
 pub mod simplify;
 pub mod sort_keys;
 pub mod specialise;

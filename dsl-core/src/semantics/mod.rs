@@ -9,6 +9,7 @@ pub mod cast;
 pub mod derived;
 pub mod dot;
 pub mod elementwise;
+pub mod enclosure;
 pub mod mma;
 pub mod oracle;
 pub mod order;

@@ -398,6 +398,33 @@ pub(super) const STIRLING_DOUBLE: &[f64] = &[
     0.08333333333333333,
 ];
 
+/// (tanh(x) / x - 1) / z with z = x^2 for |x| up to 1/2; weighted error 2^-20.6.
+pub(super) const TANH_SHORT: &[f32] = &[-0.044751048, 0.13205375, -0.3332816];
+
+/// (1 / (1 + e^-x) - 1/2) / x in x^2 for |x| up to 1, error of the function; weighted error 2^-18.5.
+pub(super) const SIGMOID_SHORT: &[f32] = &[0.0017584639, -0.020678448, 0.24998121];
+
+/// (log(1 + x) - x) / x^2 for x from 0 to 1; weighted error 2^-22.1.
+pub(super) const LOG1P_SHORT: &[f32] = &[
+    -0.008776192,
+    0.044977766,
+    -0.10901184,
+    0.17846534,
+    -0.2453666,
+    0.33284035,
+    -0.4999818,
+];
+
+/// erf(x) / x - 1 in x^2 for |x| up to 1; weighted error 2^-24.5.
+pub(super) const ERF_SHORT: &[f32] = &[
+    -0.00056199735,
+    0.004914916,
+    -0.026709218,
+    0.112801135,
+    -0.3761232,
+    0.12837912,
+];
+
 /// sin(pi t) / t in t^2 for |t| up to 1/2; weighted error 2^-54.5.
 pub(super) const HALF_TURNS_DOUBLE: &[f64] = &[
     5.706755791506525e-07,

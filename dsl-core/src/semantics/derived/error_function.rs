@@ -1,12 +1,12 @@
 //! erf, erfc and erfinv. erf: an odd polynomial up to 1, beyond it `1 - e^Q(|x|)` with a polynomial for
 //! `log(erfc(|x|))`.
 
-use super::Meaning;
 use super::coefficients::{self, ERFC_DOUBLE, ERFINV_FAR, ERFINV_NEAR, LOG_ERFC};
 use super::exponential::{exp, exp_near};
 use super::formula::{Format, Formula};
 use super::logarithm::log;
 use super::meaning::{Double, Tried};
+use super::{Domain, Meaning, rounded};
 use crate::ir::{CompareOp, Value};
 use crate::semantics::oracle::{self, wide};
 
@@ -15,6 +15,7 @@ pub(super) const ERF: Meaning = Meaning {
     shorter: &[],
     approximate: None,
     native: None,
+    rounded: Some((Domain::ANYTHING, rounded::erf)),
     reference: oracle::erf,
     double: Some(Double {
         reference: wide::erf,

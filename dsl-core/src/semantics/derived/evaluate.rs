@@ -7,7 +7,8 @@ use super::{Domain, define, define_exact};
 use crate::builder::Builder;
 use crate::entity::Entity;
 use crate::ir::{Approximate, DType, Func, Function, Inst, Literal, Op, Stage, Value, op};
-use crate::semantics::{cast, elementwise};
+use crate::semantics::enclosure::{Enclosure, enclosure};
+use crate::semantics::{canonical, cast, elementwise};
 
 /// The definition of a derived function of a data type, ready to run on numbers.
 #[derive(Debug)]
@@ -33,7 +34,12 @@ impl Definition {
         })
     }
 
-    fn of(name: &str, dtype: DType, define: &dyn Fn(&mut Builder, Value) -> Value) -> Self {
+    /// What `define` makes of a number of type `dtype`: elementwise ops and constants alone.
+    pub(crate) fn of(
+        name: &str,
+        dtype: DType,
+        define: &dyn Fn(&mut Builder, Value) -> Value,
+    ) -> Self {
         let mut builder = Builder::new(name, Stage::Block);
         let x = builder.scalar_parameter("x", dtype);
         let result = define(&mut builder, x);
@@ -87,6 +93,32 @@ impl Definition {
             values[result.index()] = elementwise(op, at(result).dtype, &at);
         }
         values[self.result.index()]
+    }
+    /// Whether it has the bits of `definition` at every number of its argument's type, on every device whose
+    /// approximate functions are as near as they are said to be.
+    pub(crate) fn is_certainly(&self, definition: &Self) -> bool {
+        let literal = |value: Value, bits| {
+            let dtype = self.func.ty(value).dtype();
+            let dtype = dtype.expect("broken invariant: definitions hold numbers");
+            Literal::from_bits(dtype, bits)
+        };
+        let known = |value: Value| Enclosure::of(literal(value, self.start[value.index()]));
+        let start: Vec<Option<Enclosure>> = self.func.values().map(|it| Some(known(it))).collect();
+        let argument = self.func.arguments()[0];
+        let result = literal(self.result, 0).dtype;
+        (0..=literal(argument, 0).dtype.mask()).all(|x| {
+            let mut held = start.clone();
+            held[argument.index()] = Some(Enclosure::of(literal(argument, x)));
+            for &inst in &self.steps {
+                let data = self.func.inst(inst);
+                let result = data.results[0];
+                let to = literal(result, 0).dtype;
+                held[result.index()] = enclosure(&data.op, to, &|value| held[value.index()]);
+            }
+            let number = held[self.result.index()].and_then(Enclosure::number);
+            let expected = canonical(result, definition.evaluate(x));
+            number.is_some_and(|number| canonical(result, number.bits) == expected)
+        })
     }
 }
 

@@ -7,7 +7,7 @@
 use super::coefficients::{self, LN_2_HIGH, LN_2_LOW, LOG2_E_HIGH};
 use super::formula::{Factors, Format, Formula, Rounded, Scaling};
 use super::meaning::{Double, Tried};
-use super::{Domain, Meaning};
+use super::{Domain, Meaning, rounded};
 use crate::ir::{Approximate, CompareOp, Value};
 use crate::semantics::oracle::{Wide, wide};
 
@@ -18,6 +18,7 @@ pub(super) const EXP: Meaning = Meaning {
     shorter: &[(Domain::NOT_POSITIVE, exp_not_positive)],
     approximate: Some(exp_approximate),
     native: None,
+    rounded: None,
     reference: f64::exp,
     double: Some(Double {
         reference: wide::exp,
@@ -44,6 +45,7 @@ pub(super) const EXP2: Meaning = Meaning {
     ],
     approximate: Some(|formula, x| formula.approximate(Approximate::Exp2, x)),
     native: None,
+    rounded: None,
     reference: f64::exp2,
     double: Some(Double {
         reference: wide::exp2,
@@ -67,6 +69,7 @@ pub(super) const SIGMOID: Meaning = Meaning {
     shorter: &[],
     approximate: Some(sigmoid_approximate),
     native: None,
+    rounded: Some((Domain::ANYTHING, rounded::sigmoid)),
     reference: |x| {
         let t = (-x.abs()).exp();
         if x < 0.0 {
@@ -97,6 +100,7 @@ pub(super) const TANH: Meaning = Meaning {
     shorter: &[],
     approximate: None,
     native: None,
+    rounded: Some((Domain::ANYTHING, rounded::tanh)),
     reference: f64::tanh,
     double: Some(Double {
         reference: wide::tanh,

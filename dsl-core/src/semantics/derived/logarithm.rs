@@ -9,7 +9,7 @@ use super::coefficients::{
 };
 use super::formula::{Format, Formula};
 use super::meaning::{Double, Tried};
-use super::{Domain, Meaning};
+use super::{Domain, Meaning, rounded};
 use crate::ir::{Approximate, CompareOp, Literal, Value};
 use crate::semantics::oracle::{Wide, wide};
 
@@ -21,6 +21,7 @@ pub(super) const LOG: Meaning = Meaning {
     shorter: &[],
     approximate: Some(log_approximate),
     native: None,
+    rounded: None,
     reference: f64::ln,
     double: Some(Double {
         reference: wide::log,
@@ -45,6 +46,7 @@ pub(super) const LOG1P: Meaning = Meaning {
     shorter: &[(Domain::FRACTION, log1p_fraction)],
     approximate: None,
     native: None,
+    rounded: Some((Domain::FRACTION, rounded::log1p)),
     reference: f64::ln_1p,
     double: Some(Double {
         reference: |x| {
@@ -74,6 +76,7 @@ pub(super) const LOG2: Meaning = Meaning {
     shorter: &[],
     approximate: Some(|formula, x| formula.approximate(Approximate::Log2, x)),
     native: None,
+    rounded: None,
     reference: f64::log2,
     double: Some(Double {
         reference: wide::log2,

@@ -23,6 +23,9 @@ pub(in crate::semantics) struct Meaning {
     pub(super) approximate: Option<Define>,
     /// The function in the same bits by a device's approximate ones.
     pub(super) native: Option<Define>,
+    /// A short form of it in `f32` for arguments of a domain, whose results are near enough to be rounded to 8
+    /// significant bits, mostly as the definition's are: whoever takes it proves that they all are.
+    pub(super) rounded: Option<(Domain, Define)>,
     /// The true value within a few units in the last place of an `f64`.
     pub(in crate::semantics) reference: fn(f64) -> f64,
     /// What the definition for `f64` is judged by; `None` where there is none.
@@ -59,6 +62,7 @@ impl Meaning {
             shorter: &[],
             approximate: None,
             native: None,
+            rounded: None,
             reference,
             double: None,
             max_ulp,

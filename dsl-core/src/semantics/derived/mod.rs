@@ -25,6 +25,7 @@ pub mod pairs;
 mod power_of_ten;
 pub mod remainders;
 mod root;
+mod rounded;
 mod rounding;
 mod trigonometric;
 mod weight;
@@ -107,6 +108,28 @@ pub fn define_approximate(builder: &mut Builder, op: Function, x: Value) -> Opti
 /// they do not give them.
 pub fn define_native(builder: &mut Builder, op: Function, x: Value) -> Option<Value> {
     computed(builder, x, meaning(op).native?)
+}
+
+/// Appends a short form of `op` at `x`, an `f32`, for results that are rounded to 8 significant bits, and returns the
+/// result; `None` where there is none for the domain. That the bits are those of the definition is for the caller to prove.
+pub fn define_rounded(
+    builder: &mut Builder,
+    op: Function,
+    x: Value,
+    domain: Domain,
+) -> Option<Value> {
+    let (wider, define) = meaning(op).rounded?;
+    let is_single = builder.ty(x).dtype() == Some(DType::F32);
+    match is_single && wider.holds(domain) {
+        true => computed(builder, x, define),
+        false => None,
+    }
+}
+
+/// Whether `op` has a form for [`define_rounded`].
+pub fn is_rounded(op: Function, domain: Domain) -> bool {
+    let form = meaning(op).rounded;
+    form.is_some_and(|(wider, _)| wider.holds(domain))
 }
 
 /// A formula at `x`, computed in the type for that; `None` if `x` is no float.

@@ -14,6 +14,7 @@ pub(super) const RSQRT: Meaning = Meaning {
     shorter: &[],
     approximate: Some(|formula, x| formula.approximate(Approximate::Rsqrt, x)),
     native: None,
+    rounded: None,
     reference: |x| 1.0 / x.sqrt(),
     double: Some(Double {
         reference: wide::rsqrt,
@@ -36,6 +37,7 @@ pub(super) const RECIPROCAL: Meaning = Meaning {
     shorter: &[],
     approximate: Some(|formula, x| formula.approximate(Approximate::Reciprocal, x)),
     native: None,
+    rounded: None,
     reference: |x| 1.0 / x,
     double: Some(Double {
         reference: wide::reciprocal,
