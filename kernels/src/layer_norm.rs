@@ -71,46 +71,6 @@ pub fn layer_norm_loop<T: Float, const BLOCK: usize>(
     }
 }
 
-/// The same for rows that registers do not hold: `BLOCK` elements at a time, three times over the row.
-#[kernel]
-pub fn layer_norm_chunks<T: Float, const BLOCK: usize>(
-    x: Ptr<T>,
-    weight: Ptr<T>,
-    bias: Ptr<T>,
-    out: PtrMut<T>,
-    means: PtrMut<f32>,
-    scales: PtrMut<f32>,
-    columns: i32,
-    epsilon: f32,
-) {
-    let start = program_id(0) * columns;
-    let (x, out) = (x + start, out + start);
-    let count = columns.to::<f32>();
-    let mut sum = sum_accumulator::<f32>([]);
-    for first in range(0, columns).step(BLOCK).stages(2) {
-        let at = first + arange(0, BLOCK);
-        sum.add(load(x + at).mask(at < columns).to::<f32>(), 0);
-    }
-    let mean = sum.finish() / count;
-    let mut squares = sum_accumulator::<f32>([]);
-    for first in range(0, columns).step(BLOCK).stages(2) {
-        let at = first + arange(0, BLOCK);
-        let centred = load(x + at).mask(at < columns).to::<f32>() - mean;
-        squares.add_masked(centred * centred, at < columns, 0);
-    }
-    let scale = rsqrt(squares.finish() / count + epsilon);
-    store(means + program_id(0), mean);
-    store(scales + program_id(0), scale);
-    for first in range(0, columns).step(BLOCK).stages(2) {
-        let at = first + arange(0, BLOCK);
-        let mask = at < columns;
-        let normal = (load(x + at).mask(mask).to::<f32>() - mean) * scale;
-        let weight = load(weight + at).mask(mask).to::<f32>();
-        let bias = load(bias + at).mask(mask).to::<f32>();
-        store(out + at, (normal * weight + bias).to::<T>()).mask(mask);
-    }
-}
-
 /// What [`launch`] reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a, T> {
@@ -136,7 +96,7 @@ pub struct Outputs<'a, T> {
 }
 
 /// The layer normalisation of each row of `[rows, columns]`. A setting's `block` is a power of two
-/// that holds a row, or a part of one. With `width` 0 there is a program for each row, else `width` for each
+/// that holds a row. With `width` 0 there is a program for each row, else `width` for each
 /// multiprocessor.
 pub fn launch<T: Float + Number>(
     inputs: Inputs<'_, T>,
@@ -162,15 +122,11 @@ pub fn launch<T: Float + Number>(
         check_shape(len, shape)?;
     }
     let device = out.device().clone();
-    let block = setting.block_or(space::usual_block(columns));
+    let block = setting.block_or(columns.next_power_of_two());
     let count = extent(columns)?;
-    if setting.width == 0 || block < columns {
-        let arguments = (x, weight, bias, out, means, scales, count, epsilon);
-        if block < columns {
-            let kernel = layer_norm_chunks::<T>().block(block).by(setting);
-            return kernel.launch(&device, rows, arguments);
-        }
+    if setting.width == 0 {
         let kernel = layer_norm::<T>().block(block).by(setting);
+        let arguments = (x, weight, bias, out, means, scales, count, epsilon);
         return kernel.launch(&device, rows, arguments);
     }
     let kernel = layer_norm_loop::<T>().block(block).by(setting);

@@ -63,35 +63,8 @@ pub fn softmax_loop<T: Float, const BLOCK: usize>(
     }
 }
 
-/// The same for rows that registers do not hold: `BLOCK` elements at a time, three times over the row.
-#[kernel]
-pub fn softmax_chunks<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, columns: i32) {
-    let start = program_id(0) * columns;
-    let (x, out) = (x + start, out + start);
-    let mut greatest = full::<f32>([BLOCK], f64::NEG_INFINITY);
-    for first in range(0, columns).step(BLOCK).stages(2) {
-        let at = first + arange(0, BLOCK);
-        let numbers = load(x + at).mask(at < columns).other(f64::NEG_INFINITY);
-        greatest = maxnum(greatest, numbers.to());
-    }
-    let greatest = greatest.max(0);
-    let mut sum = sum_accumulator::<f32>([]);
-    for first in range(0, columns).step(BLOCK).stages(2) {
-        let at = first + arange(0, BLOCK);
-        let numbers = load(x + at).mask(at < columns).to::<f32>();
-        sum.add_masked(exp(minimum(numbers - greatest, 0.0)), at < columns, 0);
-    }
-    let weight = 1.0 / sum.finish();
-    for first in range(0, columns).step(BLOCK).stages(2) {
-        let at = first + arange(0, BLOCK);
-        let numbers = load(x + at).mask(at < columns).to::<f32>();
-        let normalised = exp(minimum(numbers - greatest, 0.0)) * weight;
-        store(out + at, normalised.to::<T>()).mask(at < columns);
-    }
-}
-
 /// The softmax of each row of `[rows, columns]`. A setting's `block` is the elements of a tile, which
-/// takes several rows when it is longer than one, and a part of one when it is shorter. With `width` 0 there is a program for each tile, else
+/// takes several rows when it is longer than one. With `width` 0 there is a program for each tile, else
 /// a program for each row in turns, `width` of them on each multiprocessor.
 pub fn launch<T: Float + Number>(
     x: &Buffer<T>,
@@ -102,7 +75,7 @@ pub fn launch<T: Float + Number>(
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
     let device = out.device().clone();
-    let block = setting.block_or(space::usual_block(columns));
+    let block = setting.block_or(columns.next_power_of_two());
     let together = block / columns.next_power_of_two();
     if together > 1 {
         let kernel = softmax_rows::<T>()
@@ -113,10 +86,6 @@ pub fn launch<T: Float + Number>(
         return kernel.launch(&device, rows.div_ceil(together), (x, out));
     }
     let count = extent(columns)?;
-    if block < columns {
-        let kernel = softmax_chunks::<T>().block(block).by(setting);
-        return kernel.launch(&device, rows, (x, out, count));
-    }
     if setting.width == 0 {
         let kernel = softmax::<T>().block(block).by(setting);
         return kernel.launch(&device, rows, (x, out, count));

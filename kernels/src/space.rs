@@ -90,42 +90,12 @@ pub(crate) fn shared(settings: Vec<Setting>) -> Vec<Setting> {
     settings.into_iter().flat_map(with).collect()
 }
 
-/// Elements of a row that the registers of a thread block hold, with room to compute.
-const MOST_IN_REGISTERS: usize = 32768;
-
-/// Elements of the parts in which longer rows are taken.
-const PART: usize = 4096;
-
-/// The tile of a row that nobody chose: the whole row, or a part of one that registers do not hold.
-pub(crate) fn usual_block(columns: usize) -> usize {
-    match columns.next_power_of_two() {
-        row if row > MOST_IN_REGISTERS => PART,
-        row => row,
-    }
-}
-
-/// The parts of a row that are worth a try, where registers do not hold it.
-fn parts(columns: usize) -> Vec<Setting> {
-    let longer = columns > MOST_IN_REGISTERS;
-    let likely = |lane: usize, setting: &Setting| {
-        distance(lane, GOOD_LANE_ELEMENTS) + distance(setting.block, PART)
-    };
-    let blocks: &[usize] = if longer {
-        &[1024, 2048, 4096, 8192]
-    } else {
-        &[]
-    };
-    let mut settings = space_by(blocks, &[0], &[None], |block, _| block, likely);
-    settings.retain(|setting| (8..=32).contains(&(setting.block / (32 * warps(setting)))));
-    settings
-}
-
 /// For a kernel with one row in one tile, by a program for each row or by some for each
 /// multiprocessor. A lane that holds fewer than 8 elements has too little under way, one with more
 /// than 64 too few neighbours.
 pub(crate) fn looped_rows(columns: usize) -> Vec<Setting> {
     let block = columns.next_power_of_two();
-    [parts(columns), rows_of(block, &[block])].concat()
+    rows_of(block, &[block])
 }
 
 /// As [`looped_rows`], with short rows several to a tile too.
@@ -134,7 +104,7 @@ pub(crate) fn gathered_rows(columns: usize) -> Vec<Setting> {
     if block <= 4096 {
         rows_of(block, &[block, 2 * block, 4 * block, 8 * block])
     } else {
-        looped_rows(columns)
+        rows_of(block, &[block])
     }
 }
 

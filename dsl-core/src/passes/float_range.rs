@@ -151,12 +151,6 @@ impl Range {
         Self::new((low, self.high.max(other.high)), self.nan && other.nan)
     }
 
-    /// The greater of the two; NaN where either is.
-    fn greater(self, other: Self) -> Self {
-        let bounds = (self.low.max(other.low), self.high.max(other.high));
-        Self::new(bounds, self.nan || other.nan)
-    }
-
     /// Either of the two.
     fn union(self, other: Self) -> Self {
         Self {
@@ -395,11 +389,7 @@ fn arithmetic(op: &Op, dtype: DType, of: impl Fn(&Value) -> Range) -> Option<Ran
                 let greater = of(lhs).negated().greater_number(of(rhs).negated());
                 Some(greater.negated())
             }
-            BinaryOp::Maximum => Some(of(lhs).greater(of(rhs))),
-            BinaryOp::Minimum => {
-                let greater = of(lhs).negated().greater(of(rhs).negated());
-                Some(greater.negated())
-            }
+            BinaryOp::Minimum | BinaryOp::Maximum => None,
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => None,
         };
     }

@@ -29,7 +29,7 @@ pub(super) fn softmax<T: Float + Number>(rows: usize, columns: usize) -> Case {
         shape: vec![rows, columns],
         bytes: (2 * rows * columns * size_of::<T>()) as u64,
         flops: (5 * rows * columns) as u64,
-        blocks: vec![block, 2 * block, 4 * block, block / 4],
+        blocks: vec![block, 2 * block, 4 * block],
         elements: |block| block,
         setup: Box::new(move |device| {
             let x = Buffer::from_slice(device, &random::<T>(3, rows * columns))?;
@@ -104,7 +104,7 @@ fn layer_norm_by<T: Float + Number>(
         shape: vec![rows, columns],
         bytes: ((2 * rows * columns + 2 * columns) * size_of::<T>() + 8 * rows) as u64,
         flops: (8 * rows * columns) as u64,
-        blocks: vec![block, 2 * block, 4 * block, block / 4],
+        blocks: vec![block, 2 * block, 4 * block],
         elements: |block| block,
         setup: Box::new(move |device| {
             let x = Buffer::from_slice(device, &random::<T>(4, rows * columns))?;

@@ -54,7 +54,7 @@ fn rows_have_the_bits_of_the_cpu() {
     let x = numbers(rows * columns);
     type Rows = fn(&Buffer<f32>, &mut Buffer<f32>, [usize; 2], &Setting) -> Result<()>;
     let kernels: [(&str, [Setting; 3], Rows); 4] = [
-        ("softmax", sizes([1024, 2048, 256]), softmax::<f32>),
+        ("softmax", sizes([1024, 2048, 4096]), softmax::<f32>),
         ("log_softmax", sizes([64, 256, 2048]), log_softmax::<f32>),
         ("cumsum", sizes([1024, 2048, 4096]), cumsum::<f32>),
         (
