@@ -160,6 +160,8 @@ def float_op(op, operands):
             return to_integer(x, math.ceil)
         case "trunc", x:
             return to_integer(x, math.trunc)
+        case "round", x:
+            return to_integer(x, round)
         case ("minimum" | "minnum"), x, y:
             return min(x, y, key=order)
         case ("maximum" | "maxnum"), x, y:
