@@ -3,8 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::cross_entropy::LANE_CLASSES;
-use crate::setting::{Settable, Setting, check_shape, extent};
+use crate::setting::{LANE_SCORES, Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A row a program, `BLOCK` columns at a time.
@@ -29,7 +28,7 @@ pub fn log_softmax<T: SingleFloat, #[meta(512..=4096)] const BLOCK: usize>(
 }
 
 /// `x - log(sum(exp(x)))` of each row of `[rows, columns]`, in `f32` and rounded once. A setting's `block` is the columns of a
-/// chunk.
+/// chunk. The error is about 2^-23 of the greatest magnitude among the scores.
 ///
 /// # Errors
 /// What a launch refuses.
@@ -42,7 +41,7 @@ pub fn launch<T: SingleFloat + Number>(
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
     let block = setting.block_or(1024);
-    let setting = setting.with_lanes_of(LANE_CLASSES, block);
+    let setting = setting.with_lanes_of(LANE_SCORES, block);
     let kernel = log_softmax::<T>().block(block).by(&setting);
     let device = out.device().clone();
     kernel.launch(&device, rows, (x, out, extent(columns)?))

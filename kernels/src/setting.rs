@@ -4,6 +4,9 @@ use exactile::{Configure, Determinism, Error, Result, Schedule, ScheduleField};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+/// Scores of a chunk for each lane: what a chunk takes beside its scores is shared by more of them.
+pub(crate) const LANE_SCORES: usize = 32;
+
 /// How a kernel is run. The default leaves every choice to the kernel and the compiler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Setting {

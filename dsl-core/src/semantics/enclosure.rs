@@ -7,8 +7,9 @@ use super::elementwise;
 use crate::ir::op::Elementwise;
 use crate::ir::{Approximate, BinaryOp, CompareOp, DType, Literal, Op, UnaryOp, Value, op};
 
-/// How far a device's own 2^x may be off, of the value (PTX ISA, "ex2").
-const EXP2_ERROR: f64 = 1.0 / (1u64 << 22) as f64;
+/// How far a device's own 2^x may be off, of the value: two units in the last place from the nearest number (PTX ISA,
+/// "ex2"), so two and a half of 2^-23.
+const EXP2_ERROR: f64 = 5.0 / (1u64 << 24) as f64;
 
 /// What an oracle in `f64` may be off, generously.
 const ORACLE_ERROR: f64 = 1.0 / (1u64 << 45) as f64;
@@ -73,7 +74,7 @@ fn hull(op: &Op, to: DType, at: &dyn Fn(Value) -> Option<Enclosure>) -> Option<E
     let wide = |value: &Value| at(*value).is_some_and(|held| held.number().is_none());
     let operands: Vec<Value> = op.operands().into_iter().filter(wide).collect();
     let is_repeated = (1..operands.len()).any(|i| operands[..i].contains(&operands[i]));
-    if is_repeated || !is_monotone(elementwise_op, at) {
+    if is_repeated || !is_monotone(elementwise_op, to, at) {
         return None;
     }
     let mut found: Option<Enclosure> = None;
@@ -106,7 +107,7 @@ fn order(a: Literal, b: Literal) -> Option<Ordering> {
     }
 }
 
-fn is_monotone(op: Elementwise<'_>, at: &dyn Fn(Value) -> Option<Enclosure>) -> bool {
+fn is_monotone(op: Elementwise<'_>, to: DType, at: &dyn Fn(Value) -> Option<Enclosure>) -> bool {
     // Zero times infinity is NaN, also where it is no end.
     let meets = |value: Value, property: &dyn Fn(f64, f64) -> bool| {
         let ends = at(value).and_then(|held| held.low.float().zip(held.high.float()));
@@ -132,7 +133,10 @@ fn is_monotone(op: Elementwise<'_>, at: &dyn Fn(Value) -> Option<Enclosure>) -> 
         },
         Elementwise::Ternary(op) => is_product(op.a, op.b),
         Elementwise::Compare(op) => !matches!(op.op, CompareOp::Eq | CompareOp::Ne),
-        Elementwise::Cast(op) => at(op.x).is_some_and(|held| held.low.float().is_some()),
+        // Whether a number is zero is no step from one side to the other.
+        Elementwise::Cast(op) => {
+            to != DType::Bool && at(op.x).is_some_and(|held| held.low.float().is_some())
+        }
         Elementwise::Approximate(_)
         | Elementwise::Bitcast(_)
         | Elementwise::Select(_)
@@ -152,7 +156,8 @@ fn approximated(op: Approximate, x: Enclosure) -> Option<Enclosure> {
         (downward(low), upward(high.exp2() * (1.0 + error)))
     } else if op == Approximate::NormalReciprocal && low >= f64::from(f32::MIN_POSITIVE) {
         let ends = [high, low].map(|x| (1.0 / x) as f32);
-        (ends[0].next_down().max(0.0), ends[1].next_up())
+        let unit = ends[0].next_up() - ends[0];
+        ((ends[0] - unit).max(0.0), ends[1].next_up())
     } else {
         return None;
     };
@@ -225,6 +230,19 @@ mod tests {
     }
 
     #[test]
+    fn whether_a_number_is_zero_is_open_between_two_others() {
+        let cast = Op::Cast(op::Cast { x: Value::new(0) });
+        for (low, is_known) in [(-1.0, false), (2.0, true)] {
+            let range = Enclosure {
+                low: number(low),
+                high: number(2.0),
+            };
+            let found = enclosure(&cast, DType::Bool, &|_| Some(range));
+            assert_eq!(found.is_some(), is_known, "{low}");
+        }
+    }
+
+    #[test]
     fn approximate_functions_are_somewhere_within_their_bounds() {
         let of = |op, x| {
             let x = (x, x);
@@ -244,7 +262,7 @@ mod tests {
             Some(0.0)
         );
         let inverse = of(Approximate::NormalReciprocal, 2.0);
-        assert_eq!(inverse, Some((0.5f32.next_down(), 0.5f32.next_up())));
+        assert_eq!(inverse, Some((0.5 - 2f32.powi(-24), 0.5f32.next_up())));
         assert_eq!(of(Approximate::NormalReciprocal, -2.0), None);
         assert_eq!(of(Approximate::Exp2, 3.0), None);
     }

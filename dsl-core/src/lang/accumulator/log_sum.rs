@@ -117,7 +117,7 @@ impl LogSumExpAccumulator {
     }
 
     /// The logarithm of the sum over all tiles; -inf where nothing was added but -inf, inf where there was an inf, NaN where
-    /// there was a NaN.
+    /// there was a NaN. A magnitude beyond 2.35e38 is taken for an infinity.
     #[track_caller]
     pub fn finish(&self) -> Tile<f32> {
         let total = self.sums.finish_by(Location::caller(), merged_between);

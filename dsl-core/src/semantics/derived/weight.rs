@@ -17,7 +17,7 @@ const LEAST: f64 = -126.0;
 
 /// No `2^u` with `u` a multiple of 2^-13 is nearer than 2^-20.5 of its value to a number halfway between two of `bf16`, but
 /// for those that are `bf16` numbers; so every function with an error below 2^-20.6 rounds to the same number, the
-/// device's own too, which is off by 2^-22 at most (PTX ISA, "ex2").
+/// device's own too, which is off by 2^-21.6 at most (PTX ISA, "ex2").
 pub(super) const EXP2_WEIGHT: Meaning = Meaning {
     native: Some(|formula, x| weight(formula, x, by_device)),
     values: Some(|_| (0.0, INF)),
