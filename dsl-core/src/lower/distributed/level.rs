@@ -188,6 +188,7 @@ impl Lowering<'_> {
             let offset = self.thread_offsets(&store, &places(0));
             self.store_slots(&buffers, offset, &values, mask);
             self.barrier();
+            // As few as can be are alive at once: what two warps hold is combined as soon as both are there.
             let mut tree: Vec<Vec<Value>> = Vec::new();
             for leaf in 0..1_u32 << bits.len() {
                 let from = bits
@@ -196,9 +197,16 @@ impl Lowering<'_> {
                     .filter(|(level, _)| leaf >> level & 1 == 1)
                     .fold(0, |sum, (_, &bit)| sum | store.warp[bit as usize]);
                 let offset = self.thread_offsets(&load, &places(from));
-                tree.push(self.load_slots(&buffers, offset));
+                let mut value = self.load_slots(&buffers, offset);
+                for _ in 0..leaf.trailing_ones() {
+                    let lower = tree
+                        .pop()
+                        .expect("broken invariant: each leaf has its left neighbour");
+                    value = self.combine(combiner.region, &lower, &value)?;
+                }
+                tree.push(value);
             }
-            let combined = self.combine_tree(combiner, tree)?;
+            let combined = tree.swap_remove(0);
             for (column, value) in columns.iter_mut().zip(combined) {
                 column.push(value);
             }

@@ -8,6 +8,13 @@ use crate::layout::reduction::{ReductionStep, ReductionSteps};
 use crate::semantics::reduction::{evaluation_order, only_op};
 use crate::target::LANE_BITS;
 
+/// Steps that many registers take in groups, each group all of them before the next one begins: what a lane reduces is often
+/// needed again, and few partial results are alive beside it then.
+const STEPS_OF_GROUP: usize = 3;
+
+/// The fewest registers that take steps in groups: a lane that has fewer has room for all their partial results.
+const FEWEST_PARTIALS: u32 = 64;
+
 impl Lowering<'_> {
     pub(super) fn reduce(&mut self, results: &[Value], op: &op::Reduce) -> Result<()> {
         let (sources, axis, region) = (&op.sources, op.axis.index(), op.combine);
@@ -34,12 +41,47 @@ impl Lowering<'_> {
         }
         let bits = (0..layout.registers().ilog2()).collect();
         let mut partial = Partial { values, bits };
-        self.reduction_steps(&mut partial, &plan.steps, &combiner)?;
+        let later = self.by_groups(&mut partial, &plan.steps, &combiner)?;
+        self.reduction_steps(&mut partial, later, &combiner)?;
         let places: Vec<u32> = (0..1 << partial.bits.len()).collect();
         for (&result, &value) in results.iter().zip(&partial.values) {
             self.bind(result, Registers::new(value, &places[..]));
         }
         Ok(())
+    }
+
+    /// Takes the first steps of many registers in groups; gives the other steps.
+    fn by_groups<'s>(
+        &mut self,
+        partial: &mut Partial,
+        steps: &'s [ReductionStep],
+        combiner: &Combiner,
+    ) -> Result<&'s [ReductionStep]> {
+        let (own, later) = steps.split_at(STEPS_OF_GROUP.min(steps.len()));
+        let gone: u32 = own.iter().map(ReductionStep::register).sum();
+        let count = 1_u32 << partial.bits.len();
+        if gone.count_ones() as usize != STEPS_OF_GROUP || count < FEWEST_PARTIALS {
+            return Ok(steps);
+        }
+        let of_group: Vec<u32> = (0..count).filter(|at| at & !gone == 0).collect();
+        let mut columns = vec![Vec::new(); partial.values.len()];
+        for first in (0..count).filter(|at| at & gone == 0) {
+            let chosen: Vec<u32> = of_group.iter().map(|at| first | at).collect();
+            let values = partial.values.iter();
+            let mut group = Partial {
+                values: values.map(|&value| self.elements(value, &chosen)).collect(),
+                bits: (0..count.ilog2())
+                    .filter(|bit| gone >> bit & 1 == 1)
+                    .collect(),
+            };
+            self.reduction_steps(&mut group, own, combiner)?;
+            for (column, value) in columns.iter_mut().zip(group.values) {
+                column.push(value);
+            }
+        }
+        partial.values = columns.iter().map(|parts| self.vector(parts)).collect();
+        partial.bits.retain(|bit| gone >> bit & 1 == 0);
+        Ok(later)
     }
 
     fn reduction_steps(

@@ -151,3 +151,34 @@ fn a_second_reduction_waits_once() {
     let barriers: Vec<u64> = reports.iter().map(|report| report.barriers).collect();
     assert_eq!(barriers, [0, 2, 2, 2]);
 }
+
+#[test]
+fn many_registers_of_a_lane_keep_the_tree() {
+    // No vector divides the start, so neighbours are in lanes side by side. The second combiner tells operands apart.
+    let source = format!(
+        "func @rows block (%x: ptr<f32>, %y: ptr<f32> write, %z: ptr<f64> write) {{
+        %i = arange start=0, end=4096 : tile<4096xi64>
+        %one = constant value=i64(1) : tile<4096xi64>
+        %o = add %i, %one : tile<4096xi64>
+        %v = load %x, %o : tile<4096xf32>
+        %s = reduce [%v], axis=0, order=tree {SUM} : f32
+        %zero = constant value=i64(0) : i64
+        store %y, %zero, %s
+        %d = cast %v : tile<4096xf64>
+        %t, %k = reduce [%d, %i], axis=0, order=tree (%a: f64, %ai: i64, %b: f64, %bi: i64) {{
+          %c = sub %a, %b : f64
+          %ci = sub %bi, %ai : i64
+          yield [%c, %ci]
+        }} : f64, i64
+        %f = cast %k : f64
+        %r = add %t, %f : f64
+        store %z, %zero, %r
+      }}"
+    );
+    let given = [
+        Given::Random(4097, 0),
+        Given::Random(1, 0),
+        Given::Random(1, 0),
+    ];
+    check(&source, [1, 1, 1], &given);
+}
