@@ -286,6 +286,21 @@ def make_layer_norm(dtype, rows, columns):
     }
 
 
+def make_add_rms_norm(dtype, rows, columns):
+    x = torch.zeros(rows, columns, device="cuda", dtype=dtype)
+    residual = uniform(rows, columns, dtype=dtype)
+    weight = uniform(columns, dtype=dtype)
+
+    def norm(x, residual, weight):
+        residual += x
+        return torch.nn.functional.rms_norm(residual, (columns,), weight, 1e-5)
+    compiled = torch.compile(norm)
+    return {
+        "torch": Contestant(lambda: norm(x, residual, weight)),
+        "torch_compile": Contestant(lambda: compiled(x, residual, weight)),
+    }
+
+
 def make_mean(dtype, outer, middle, inner):
     n = outer * middle * inner
     x = torch.linspace(-100, 100, n, device="cuda").to(dtype).view(outer, middle, inner)

@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use exactile::{Device, DeviceKind, Error, Result};
 use exactile_harness::bench::{Library, PeersCommand, Plan, Report, Subject, run};
-use exactile_harness::cases::subjects::{Size, subjects};
+use exactile_harness::cases::subjects::{Size, sizes, subjects};
 
 use super::progress::Progress;
 
@@ -35,6 +35,9 @@ pub(crate) struct Bench {
     /// Only these kernels
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Additions and softmax of 2^10 to 2^30 elements in place of all kernels, for `exactile plot sizes`
+    #[arg(long)]
+    sizes: bool,
     /// Times that each contestant is measured
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -160,7 +163,10 @@ impl Bench {
             (false, DeviceKind::Cuda(_)) => Size::Gpu,
             (false, DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes) => Size::Cpu,
         };
-        let mut subjects = subjects(size);
+        let mut subjects = match self.sizes {
+            true => sizes(size),
+            false => subjects(size),
+        };
         for wanted in &self.only {
             if !subjects.iter().any(|subject| subject.case.kernel == wanted) {
                 let names = subjects.iter().map(|subject| subject.case.kernel);

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use exactile::internals::write_file;
 use exactile::{Error, Result};
 use exactile_harness::bench::Report;
-use exactile_harness::plot::{Roof, roofline, tuning};
+use exactile_harness::plot::{Roof, roofline, sizes, tuning};
 
 /// Draws a chart of a report of the benchmark as SVG.
 #[derive(Args)]
@@ -18,6 +18,7 @@ pub(crate) struct Plot {
 #[derive(Subcommand)]
 enum Chart {
     Roofline(Roofline),
+    Sizes(Files),
     Tuning(Tuning),
 }
 
@@ -44,6 +45,7 @@ struct Tuning {
     only: String,
 }
 
+/// Gigabytes a second over sizes, of a report of `exactile bench --sizes`
 #[derive(Args)]
 struct Files {
     /// A report of `exactile bench --out`
@@ -63,6 +65,7 @@ impl Plot {
                 };
                 chart.files.draw(|report| roofline(report, roof))
             }
+            Chart::Sizes(files) => files.draw(sizes),
             Chart::Tuning(chart) => chart.files.draw(|report| tuning(report, &chart.only)),
         }
     }

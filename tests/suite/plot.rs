@@ -20,9 +20,9 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A report with the searches of two kernels.
-fn measured() -> PathBuf {
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plot.json");
+/// A report with the searches of two kernels, in a file of its own.
+fn measured(name: &str) -> PathBuf {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let output = Command::new(env!("CARGO_BIN_EXE_exactile"))
         .args([
             "bench", "--quick", "--device", "cpu", "--rounds", "1", "--peers", "none",
@@ -67,7 +67,7 @@ fn kernels_stand_under_the_roof() {
 
 #[test]
 fn searches_are_bars() {
-    let file = measured();
+    let file = measured("searches.json");
     let report = file.to_str().expect("a name");
     let svg = text(&plot(&["tuning", report, "--only", "softmax f32"]));
     assert!(
@@ -87,6 +87,32 @@ fn searches_are_bars() {
     let said = String::from_utf8_lossy(&old.stderr).into_owned();
     assert!(
         !old.status.success() && said.contains("measure it anew"),
+        "{said}"
+    );
+}
+
+#[test]
+fn sizes_are_dots_of_each_kernel() {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sizes.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_exactile"))
+        .args(["bench", "--quick", "--sizes", "--device", "cpu"])
+        .args(["--rounds", "1", "--peers", "none", "--out"])
+        .arg(&file)
+        .output()
+        .expect("the command starts");
+    text(&output);
+    let svg = text(&plot(&["sizes", file.to_str().expect("a name")]));
+    // Two kernels of two sizes each, and no peers.
+    assert_eq!(svg.matches("class=\"exact\"").count(), 4, "{svg}");
+    assert_eq!(svg.matches("class=\"peer\"").count(), 0, "{svg}");
+    for about in ["softmax f32 4x1024: ", "vector_add f32 1024: ", ">2^12<"] {
+        assert!(svg.contains(about), "{about}: {svg}");
+    }
+    let one = measured("one-size.json");
+    let refused = plot(&["sizes", one.to_str().expect("a name")]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && said.contains("--sizes"),
         "{said}"
     );
 }

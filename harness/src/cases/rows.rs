@@ -128,6 +128,30 @@ fn layer_norm_by<T: Float + Number>(
     }
 }
 
+/// What is added is 0, so that every launch finds the sums of the one before unchanged.
+pub(super) fn add_rms_norm<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    let block = columns.next_power_of_two();
+    Case {
+        kernel: "add_rms_norm",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![rows, columns],
+        bytes: ((4 * rows + 1) * columns * size_of::<T>()) as u64,
+        flops: (5 * rows * columns) as u64,
+        blocks: vec![block, 2 * block],
+        elements: |block| block,
+        setup: Box::new(move |device| {
+            let x = Buffer::<T>::zeros(device, rows * columns)?;
+            let mut residual = Buffer::from_slice(device, &random::<T>(4, rows * columns))?;
+            let weight = Buffer::from_slice(device, &random::<T>(5, columns))?;
+            let out = Buffer::<T>::zeros(device, rows * columns)?;
+            Ok(problem(out, move |out, setting| {
+                let shape = [rows, columns];
+                kernels::add_rms_norm(&x, &mut residual, &weight, out, 1e-5, shape, setting)
+            }))
+        }),
+    }
+}
+
 pub(super) fn cumsum<T: Float + Number>(rows: usize, columns: usize) -> Case {
     let block = columns.next_power_of_two();
     Case {

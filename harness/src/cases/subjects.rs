@@ -27,6 +27,7 @@ pub fn subjects(size: Size) -> Vec<Subject> {
     softmaxes(size, &mut list);
     losses(size, &mut list);
     layer_norms(size, &mut list);
+    sums_of_layers(size, &mut list);
     reductions(size, &mut list);
     lookups(size, &mut list);
     moves(size, &mut list);
@@ -138,12 +139,33 @@ fn few_rows() -> Vec<Setting> {
         .collect()
 }
 
+/// Additions and softmax of rows of 1024, from little to all that a GPU's memory has room for.
+pub fn sizes(size: Size) -> Vec<Subject> {
+    let powers = match size {
+        Size::Gpu => 10..=30,
+        Size::Cpu => 10..=26,
+        Size::Quick => 10..=12,
+    };
+    let columns: usize = 1024;
+    let softmax = |n: usize| Subject {
+        case: rows::softmax::<f32>(n / columns, columns),
+        formula: "the input and the output, once each",
+        candidates: kernels::softmax::space([n / columns, columns]),
+    };
+    let numbers: Vec<usize> = powers.step_by(2).map(|power| 1 << power).collect();
+    let sums = numbers.iter().map(|&n| addition(n));
+    sums.chain(numbers.iter().map(|&n| softmax(n))).collect()
+}
+
 fn vector_add(size: Size) -> Subject {
-    let n = match size {
+    addition(match size {
         Size::Gpu => 1 << 28,
         Size::Cpu => 1 << 24,
         Size::Quick => 10_007,
-    };
+    })
+}
+
+fn addition(n: usize) -> Subject {
     Subject {
         case: elementwise::vector_add::<f32>(n),
         formula: "two inputs and the output, once each",
@@ -275,6 +297,25 @@ fn layer_norms(size: Size, list: &mut Vec<Subject>) {
                 candidates: kernels::layer_norm::space([rows, columns]),
             });
         }
+    }
+}
+
+/// What stands between the layers of a transformer.
+fn sums_of_layers(size: Size, list: &mut Vec<Subject>) {
+    let (rows, columns) = match size {
+        Size::Gpu => (16384, 4096),
+        Size::Cpu => return,
+        Size::Quick => (7, 300),
+    };
+    for case in [
+        rows::add_rms_norm::<bf16>(rows, columns),
+        rows::add_rms_norm::<f32>(rows, columns),
+    ] {
+        list.push(Subject {
+            case,
+            formula: "both inputs, their sum, the output and the weight, once each",
+            candidates: kernels::rms_norm::space([rows, columns]),
+        });
     }
 }
 

@@ -1,10 +1,13 @@
 //! Charts of the benchmark's reports as SVG, which follow the reader's light or dark mode.
 
+mod axis;
 mod roofline;
+mod sizes;
 mod svg;
 mod tuning;
 
 pub use roofline::{Roof, roofline};
+pub use sizes::sizes;
 pub use tuning::tuning;
 
 use crate::bench::Row;

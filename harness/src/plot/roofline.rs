@@ -2,6 +2,7 @@
 
 use exactile::{Error, Result};
 
+use super::axis::Scale;
 use super::svg::Svg;
 use super::title;
 use crate::bench::{Report, Row};
@@ -29,37 +30,6 @@ struct Point<'a> {
     intensity: f64,
     /// Gigaflops a second.
     rate: f64,
-}
-
-/// Powers of ten along an axis.
-struct Scale {
-    least: f64,
-    most: f64,
-    pixels: [f64; 2],
-}
-
-impl Scale {
-    fn of(numbers: &[f64], pixels: [f64; 2]) -> Self {
-        let logs = numbers.iter().map(|number| number.log10());
-        let least = logs.clone().fold(f64::INFINITY, f64::min).floor();
-        let most = logs.fold(f64::NEG_INFINITY, f64::max).ceil();
-        Self {
-            least,
-            most: most.max(least + 1.0),
-            pixels,
-        }
-    }
-
-    fn place(&self, number: f64) -> f64 {
-        let share = (number.log10() - self.least) / (self.most - self.least);
-        self.pixels[0] + share * (self.pixels[1] - self.pixels[0])
-    }
-
-    /// The powers of ten.
-    fn marks(&self) -> impl Iterator<Item = f64> {
-        let (least, most) = (self.least as i32, self.most as i32);
-        (least..=most).map(|power| 10f64.powi(power))
-    }
 }
 
 /// The operations that a row's result needs, as the cases of the benchmark count them.
@@ -111,24 +81,24 @@ pub fn roofline(report: &Report, roof: Roof) -> Result<String> {
     let [[left, top], [right, bottom]] = AREA;
     let mut intensities: Vec<f64> = points.iter().map(|point| point.intensity).collect();
     intensities.extend(peak.map(|peak| 2.0 * peak / bandwidth));
-    let x = Scale::of(&intensities, [left, right]);
+    let x = Scale::of(10.0, &intensities, [left, right]);
     let under = |intensity: f64| {
         peak.map_or(f64::INFINITY, |it| it)
             .min(bandwidth * intensity)
     };
     let mut rates: Vec<f64> = points.iter().map(|point| point.rate).collect();
-    rates.extend([under(10f64.powf(x.least)), under(10f64.powf(x.most))]);
-    let y = Scale::of(&rates, [bottom, top]);
+    rates.extend([under(x.first()), under(x.last())]);
+    let y = Scale::of(10.0, &rates, [bottom, top]);
     let mut svg = Svg::new(&format!(
         "Roofline of {}, commit {}",
         report.device,
         report.commit.get(..10).unwrap_or(&report.commit)
     ));
     axes(&mut svg, &x, &y);
-    let bend = peak.map_or(10f64.powf(x.most), |peak| peak / bandwidth);
-    let bend = bend.clamp(10f64.powf(x.least), 10f64.powf(x.most));
-    let mut last = [left, y.place(under(10f64.powf(x.least)))];
-    for end in [bend, 10f64.powf(x.most)] {
+    let bend = peak.map_or(x.last(), |peak| peak / bandwidth);
+    let bend = bend.clamp(x.first(), x.last());
+    let mut last = [left, y.place(under(x.first()))];
+    for end in [bend, x.last()] {
         let next = [x.place(end), y.place(under(end))];
         svg.line("roof", last, next);
         last = next;
