@@ -7,7 +7,7 @@ use super::linear::{Holder, LinearLayout};
 use super::slots::in_vectors;
 use crate::ir::index_map::dim_offset;
 use crate::ir::operand::group_sum;
-use crate::ir::{DType, Func, MemoryAccess, Op, Precision, Value};
+use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Precision, Region, Value};
 use crate::passes::indices::{Along, Indices};
 use crate::target::{LANE_BITS, Target};
 
@@ -269,8 +269,13 @@ pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
         .expect("broken invariant: every bit of the tile is dealt once")
 }
 
+/// Bytes of what a lane loads of the largest tiles, all loads that a program makes together: with more it waits for all of them
+/// before it begins, and has few registers for what else it does.
+const LOADED_BYTES: usize = 256;
+
 /// Log2 of the number of warps that suits a function: about sixteen elements per lane of its largest
-/// tile, up to 64 before there are more than four warps, and not more where further warps can prevent it. Of sums of products
+/// tile, up to 64 before there are more than four warps, and not more where further warps can prevent it; fewer where a
+/// program without products, whose operands go to shared memory, loads more than [`LOADED_BYTES`] for them. Of sums of products
 /// alone a lane holds twice as many: the instructions of more groups would be narrower, and lanes that multiply read each
 /// number of an operand for more sums.
 #[must_use]
@@ -282,10 +287,36 @@ pub fn warp_bits_for(func: &Func) -> u32 {
         .map(|value| func.ty(value).shape.elements().trailing_zeros())
         .max()
         .unwrap_or(0);
-    let most = 6 + u32::from(adds_products_alone(func));
+    let loaded = loaded_bytes(func, func.body(), largest).max(1);
+    let held = (LOADED_BYTES / loaded).max(1).ilog2().min(6);
+    let held = if multiplies(func) { 6 } else { held };
+    let most = held + u32::from(adds_products_alone(func));
     let wanted = largest.saturating_sub(LANE_BITS + 4).min(2);
     let needed = largest.saturating_sub(LANE_BITS + most).min(5);
     wanted.max(needed)
+}
+
+fn multiplies(func: &Func) -> bool {
+    let mut insts = func.all_insts().into_iter();
+    insts.any(|inst| matches!(func.op(inst), Op::Dot(_)))
+}
+
+/// The bytes of one element of each load of so large a tile, of those that one way through a region makes.
+fn loaded_bytes(func: &Func, region: Region, largest: u32) -> usize {
+    let of = |&inst: &Inst| match func.op(inst) {
+        Op::Load(_) => {
+            let ty = func.ty(func.inst(inst).results[0]);
+            let is_largest = ty.shape.elements().trailing_zeros() == largest;
+            let bytes = ty.dtype().map_or(0, |dtype| dtype.bytes() as usize);
+            if is_largest { bytes } else { 0 }
+        }
+        op => {
+            let inner = op.regions().into_iter();
+            let inner = inner.map(|region| loaded_bytes(func, region, largest));
+            inner.max().unwrap_or(0)
+        }
+    };
+    func.region(region).insts.iter().map(of).sum()
 }
 
 /// Whether there are products, all of them by groups of warps, or of `f32` by lanes, to sums that their loop carries, and to

@@ -76,3 +76,27 @@ fn a_dot_reads_two_steps_at_once() {
     let found = size(text, 8);
     assert!(found <= 280, "{found}");
 }
+
+#[test]
+fn more_warps_run_what_loads_more() {
+    let warps = |loads: usize| {
+        let more = (1..loads).map(|at| {
+            let before = if at == 1 {
+                "v".to_string()
+            } else {
+                format!("s{}", at - 1)
+            };
+            format!(
+                "%l{at} = load %x, %i : tile<8192xf32>
+                 %s{at} = add %{before}, %l{at} : tile<8192xf32>\n"
+            )
+        });
+        let more: String = more.collect();
+        let last = format!("{more} %r = add %v, %v");
+        let func = parse(&of_numbers(8192, &last), "test.bir").expect("parses");
+        let func = verify::block(func).expect("verifies");
+        crate::schedule::assign::warps_of(&func, &Schedule::default())
+    };
+    // A lane loads 256 bytes: 64 numbers of one array, 16 of each of three.
+    assert_eq!([1, 2, 3].map(warps), [4, 8, 16]);
+}
