@@ -10,12 +10,12 @@ use exactile_core::facts::{Facts, Known};
 use exactile_core::ir::Grid;
 use exactile_core::launch::{Launch, Numbers, Passed};
 use exactile_core::target::{Bounds, Options, Target};
-use exactile_core::verify::BlockFunc;
+use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_store::Store;
 
 use crate::cache::{Cache, Identity, LaunchKey};
 use crate::code::Runs;
-use crate::compile::{ORDINARY, Prepared, StageTime, compile_times};
+use crate::compile::{ORDINARY, Prepared, StageTime, compile_times, lane_ir};
 use crate::device::Device;
 use crate::error::Result;
 use crate::inspection::{Asked, Inspection};
@@ -290,24 +290,28 @@ impl Job {
         Ok(Inspection::new(asked, target, None))
     }
 
-    /// The name of the kernel.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn kernel(&self) -> Result<String> {
-        Ok((self.trace)()?.name.clone())
-    }
-
     /// The times of all stages for `target`, as [`Kernel::compile_times`](crate::Kernel::compile_times) has
     /// them, of checked code for launches like this one, wherever their rows end. That for a GPU is taken from `store` where it
     /// is there, and kept there.
     pub fn compile_times(&self, target: &Target, store: Option<&Store>) -> Result<Vec<StageTime>> {
-        let key = &self.request.key;
-        let facts = Facts {
-            arguments: key.facts().arguments,
+        let options = &self.request.key.options;
+        compile_times(target, options, &self.ordinary(), store, &self.trace)
+    }
+
+    /// The code of a lane for `target` that [`compile_times`](Self::compile_times) times.
+    ///
+    /// # Errors
+    /// What is wrong with the kernel, and schedules that the target has no room for.
+    pub fn lane(&self, target: &Target) -> Result<LaneFunc> {
+        let options = &self.request.key.options;
+        lane_ir((self.trace)()?, target, options, &self.ordinary())
+    }
+
+    fn ordinary(&self) -> Facts {
+        Facts {
+            arguments: self.request.key.facts().arguments,
             ..ORDINARY
-        };
-        compile_times(target, &key.options, &facts, store, &self.trace)
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use exactile_core::target::{Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_cranelift::StandardFloats;
 
-use crate::compile::{block_ir, expect_known, lane_ir};
+use crate::compile::{ORDINARY, block_ir, expect_known, lane_ir};
 use crate::error::{Error, Result};
 use crate::made;
 
@@ -65,7 +65,7 @@ const ONE: Grid = [1, 1, 1];
 
 /// The text of a kernel at a stage. LLVM IR and PTX need a build with the feature `nvptx`.
 pub(crate) fn listing(traced: BlockFunc, options: &Options, stage: ListingStage) -> Result<String> {
-    let lane = |traced, target| lane_ir(traced, &target, options);
+    let lane = |traced, target| lane_ir(traced, &target, options, &ORDINARY);
     let gpu = |traced| {
         let lane = lane(traced, Target::SM_90A)?;
         made::listing(&lane, &Target::SM_90A, ONE)

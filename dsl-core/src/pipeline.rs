@@ -3,6 +3,10 @@
 //! A launch, a listing, a filetest, a random program and a record of machine code all come through here, so that
 //! what is tested is what runs. Stages are named; an observer sees the function after each.
 
+mod bounded;
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
@@ -24,6 +28,8 @@ use crate::schedule::results::results;
 use crate::schedule::{adjoin::adjoin, rotate::rotate, small_views, waits::wait_late};
 use crate::target::{Approximations, Bounds, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
+
+pub use bounded::MOST_INSTRUCTIONS;
 
 /// Sees the function after each stage, with the stage's name.
 pub type Observer<'a> = dyn FnMut(&'static str, &Func) + 'a;
@@ -196,7 +202,7 @@ fn run(
 /// All stages. What comes out has the bits of what went in, on every target that approximates nothing.
 ///
 /// # Errors
-/// Ops that the determinism level rules out, and tiles that are too large for the target.
+/// Ops that the determinism level rules out, tiles that are too large for the target, and too much code for one lane of it.
 pub fn compile(
     traced: BlockFunc,
     target: &Target,
@@ -232,7 +238,7 @@ pub fn prepare(
 /// The stages after [`prepare`].
 ///
 /// # Errors
-/// Tiles that are too large for the target.
+/// Tiles that are too large for the target, and too much code for one lane of it.
 pub fn lower(
     block: &BlockFunc,
     target: &Target,
@@ -250,34 +256,43 @@ pub fn lower(
             let lane = sequential::lower(&block, target, options)?;
             end(lane, target, options, facts, observe)
         }
-        Distribution::Distributed => {
-            let share = share(block, target, options);
-            let checked = options.bounds == Bounds::Checked;
-            let may_end = |op: &Op| checked && op.is_checked();
-            let shown = |op: &Op| {
-                let stores = matches!(op, Op::StoreBox(_));
-                facts.boxes >= if stores { Boxed::All } else { Boxed::Loads }
+        Distribution::Distributed => bounded::lower(block, target, options, facts, observe),
+    }
+}
+
+/// The stages after [`prepare`] for a GPU, however much code they lead to.
+fn distribute(
+    block: &BlockFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    observe: &mut Observer<'_>,
+) -> Result<LaneFunc, Diagnostics> {
+    let share = share(block, target, options);
+    let checked = options.bounds == Bounds::Checked;
+    let may_end = |op: &Op| checked && op.is_checked();
+    let shown = |op: &Op| {
+        let stores = matches!(op, Op::StoreBox(_));
+        facts.boxes >= if stores { Boxed::All } else { Boxed::Loads }
+    };
+    let keep = |func: &Func, inst: Inst| {
+        shown(func.op(inst)) && boxes::is_copied(func, inst, share, &may_end)
+    };
+    let boxed = without_boxes(Cow::Borrowed(block), &keep)?;
+    let stores = boxes::boxes_of(&boxed) == Boxed::All;
+    let assigned = assign(boxed.into_owned(), target, &options.schedule)?;
+    observe(SCHEDULE[0], &assigned);
+    match expand(assigned, target, options, facts, observe) {
+        // Lanes store a result through less shared memory.
+        Err(_) if stores => {
+            let boxes = Boxed::Loads;
+            let facts = Facts {
+                boxes,
+                ..facts.clone()
             };
-            let keep = |func: &Func, inst: Inst| {
-                shown(func.op(inst)) && boxes::is_copied(func, inst, share, &may_end)
-            };
-            let boxed = without_boxes(Cow::Borrowed(block), &keep)?;
-            let stores = boxes::boxes_of(&boxed) == Boxed::All;
-            let assigned = assign(boxed.into_owned(), target, &options.schedule)?;
-            observe(SCHEDULE[0], &assigned);
-            match expand(assigned, target, options, facts, observe) {
-                // Lanes store a result through less shared memory.
-                Err(_) if stores => {
-                    let boxes = Boxed::Loads;
-                    let facts = Facts {
-                        boxes,
-                        ..facts.clone()
-                    };
-                    lower(block, target, options, &facts, observe)
-                }
-                found => found,
-            }
+            distribute(block, target, options, &facts, observe)
         }
+        found => found,
     }
 }
 
@@ -441,6 +456,3 @@ pub fn finish(lane: LaneFunc, target: &Target) -> Result<LaneFunc, Diagnostics> 
     run(FINISH, &mut func, &context, &mut unobserved)?;
     verify::lane(func)
 }
-
-#[cfg(test)]
-mod tests;

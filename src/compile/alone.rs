@@ -75,11 +75,16 @@ pub(crate) fn compile_times(
     Ok(compilation.times)
 }
 
-/// The lane IR that code for `target` is made from, of arguments that nothing is known of.
-pub(crate) fn lane_ir(traced: BlockFunc, target: &Target, options: &Options) -> Result<LaneFunc> {
+/// The lane IR that code for `target` is made from, of launches of which these facts are known.
+pub(crate) fn lane_ir(
+    traced: BlockFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+) -> Result<LaneFunc> {
     let mut compilation = Compilation::of(&traced);
-    let block = compilation.prepare(traced, target, options, &ORDINARY)?;
-    compilation.lane(&block, target, options, &ORDINARY)
+    let block = compilation.prepare(traced, target, options, facts)?;
+    compilation.lane(&block, target, options, facts)
 }
 
 /// What a launch on a machine is made from.

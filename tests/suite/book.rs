@@ -8,6 +8,7 @@ use exactile_core::diagnostic::MOST_ERRORS;
 use exactile_core::ir::infer::MAX_BINS;
 use exactile_core::ir::prints::{COUNTERS, WORDS};
 use exactile_core::ir::{DType, Grid, MAX_DEPTH, MAX_ELEMENTS, MAX_LEVELS, MAX_RANK, Precision};
+use exactile_core::pipeline::MOST_INSTRUCTIONS;
 use exactile_core::schedule::pipeline::MAX_STAGES;
 use exactile_core::target::Target;
 use exactile_core::verify::MAX_PARAMETERS;
@@ -172,6 +173,13 @@ fn limits_are_those_of_the_code() {
         format!(
             "| elements of one tile that a lane of a GPU may hold | {} |",
             gpu.tile_registers
+        ),
+        format!(
+            "| registers that a loop may carry in each lane of a GPU | {} |",
+            gpu.thread_registers.1
+        ),
+        format!(
+            "| instructions of a lane of a GPU, as the compiler counts them | {MOST_INSTRUCTIONS} |"
         ),
         format!("| loops and branches inside each other | {MAX_DEPTH} |"),
         format!(

@@ -18,6 +18,7 @@ mod boxes;
 mod built;
 mod circuits;
 mod cli;
+mod code_bound;
 mod compare;
 mod composed;
 mod configure;

@@ -1,10 +1,11 @@
 //! `exactile bench compile`: how long the ready kernels take to compile for a GPU, which need not be there.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use exactile::{Result, Target};
-use exactile_harness::bench::compile::{CompilePlan, CompileReport, compile};
+use exactile_harness::bench::compile::{CompilePlan, CompileReport, compile, every_schedule};
 
 use crate::progress::Progress;
 
@@ -18,6 +19,9 @@ pub(super) struct Compile {
     /// Numbers of warps, each beside all kernels; each kernel has its own schedule when absent
     #[arg(long, value_delimiter = ',')]
     warps: Vec<u32>,
+    /// The kernels' own schedules, then every number of warps
+    #[arg(long, conflicts_with = "warps")]
+    every_schedule: bool,
     /// A tile size in place of the kernels' own
     #[arg(long)]
     block: Option<usize>,
@@ -27,6 +31,9 @@ pub(super) struct Compile {
     /// Compilations of each kernel, of which the fastest counts
     #[arg(long, default_value_t = 3)]
     repetitions: usize,
+    /// Seconds after which no launch is begun; the report counts what is left out
+    #[arg(long, default_value_t = 600)]
+    stop_after: u64,
     /// The commit that the report names
     #[arg(long, default_value = "unknown")]
     commit: String,
@@ -39,10 +46,14 @@ impl Compile {
     pub(super) fn execute(&self) -> Result<()> {
         let plan = CompilePlan {
             target: self.target,
-            warps: self.warps.clone(),
+            warps: match self.every_schedule {
+                true => every_schedule(),
+                false => self.warps.iter().copied().map(Some).collect(),
+            },
             block: self.block,
             only: self.only.clone(),
             repetitions: self.repetitions,
+            most: Duration::from_secs(self.stop_after),
         };
         let progress = Progress::start("compile");
         let measured = compile(&plan, &|line| progress.say(line.to_string()));
@@ -56,11 +67,7 @@ impl Compile {
             crate::print(&format!("{}\n", row.line()))?;
         }
         for refusal in &report.refused {
-            let warps = refusal
-                .warps
-                .map_or("auto".to_string(), |it| it.to_string());
-            let (launch, message) = (&refusal.launch, refusal.message.trim_end());
-            crate::print(&format!("{launch} on {warps} warps, refused: {message}\n"))?;
+            crate::print(&format!("{}\n", refusal.line()))?;
         }
         crate::print(&format!("{}\n", report.summary()))?;
         match &self.out {

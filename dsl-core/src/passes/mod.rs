@@ -6,6 +6,7 @@ pub mod allocate;
 pub mod apart;
 pub mod boxes;
 pub mod carried;
+pub mod code_size;
 pub mod conditions;
 pub mod cse;
 pub mod cut_products;

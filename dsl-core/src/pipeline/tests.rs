@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::target::Determinism;
+use crate::passes::code_size::instructions;
+use crate::target::{Determinism, Schedule};
 use crate::text::parse;
 
 #[test]
@@ -87,4 +88,73 @@ fn without_guarantees_the_device_approximates() {
     assert!(holds(&native, is_approximate) && !holds(&native, is_function));
     let absent = prepared(&Target::CPU, Determinism::NotGuaranteed);
     assert!(!holds(&absent, is_approximate));
+}
+
+/// Sorts of `count` numbers, one after the other.
+fn sorts(times: usize, count: usize) -> BlockFunc {
+    let sort = |at: usize| {
+        let (key, next) = (at, at + 1);
+        format!(
+            "%v{next} = sort [%n{key}], keys=1, axis=0, direction=ascending, count={count} : tile<{count}xf32>
+             %n{next} = neg %v{next} : tile<{count}xf32>\n"
+        )
+    };
+    let steps: String = (0..times).map(sort).collect();
+    let source = format!(
+        "func @sorts block (%x: ptr<f32> write) {{
+           %i = arange start=0, end={count} : tile<{count}xi64>
+           %n0 = load %x, %i : tile<{count}xf32>
+           {steps}
+           store %x, %i, %n{times}
+         }}"
+    );
+    verify::block(parse(&source, "test.bir").expect("parses")).expect("is valid")
+}
+
+#[test]
+fn code_beyond_the_bound_is_refused_or_takes_more_warps() {
+    let on = |func: &BlockFunc, warps: Option<u32>| {
+        let schedule = Schedule {
+            warps,
+            ..Schedule::AUTO
+        };
+        let options = Options {
+            schedule,
+            ..Options::default()
+        };
+        let observe = &mut unobserved;
+        let facts = Facts::default();
+        compile(func.clone(), &Target::SM_90A, &options, &facts, observe)
+    };
+    let found = on(&sorts(1, 4096), Some(1)).expect_err("is too long");
+    let found = found.to_string();
+    for part in [
+        "the code of a lane on 1 warp is about ",
+        " instructions, expected at most 11000",
+        "--> test.bir:4:",
+        "note: use 2 warps, or a smaller tile",
+    ] {
+        assert!(found.contains(part), "{part} is not in {found}");
+    }
+    assert!(on(&sorts(1, 4096), Some(2)).is_ok());
+    let sorts = sorts(3, 8192);
+    assert!(on(&sorts, Some(4)).is_err());
+    let lane = on(&sorts, None).expect("takes more warps");
+    assert!(lane.warps > 4 && instructions(&lane) <= MOST_INSTRUCTIONS);
+    // What is written is long, whatever the tile.
+    let steps: String = (0..12_000)
+        .map(|at| format!("%v{} = sub %v{at}, %v0 : tile<8xf32>\n", at + 1))
+        .collect();
+    let source = format!(
+        "func @f block (%x: ptr<f32> write) {{
+           %i = arange start=0, end=8 : tile<8xi64>
+           %v0 = load %x, %i : tile<8xf32>
+           {steps}
+           %z = add %v12000, %v0 : tile<8xf32>
+           store %x, %i, %z
+         }}"
+    );
+    let long = verify::block(parse(&source, "test.bir").expect("parses"));
+    let lane = on(&long.expect("is valid"), None).expect("compiles");
+    assert!(instructions(&lane) > 12_000);
 }

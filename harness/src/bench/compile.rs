@@ -1,10 +1,11 @@
 //! How long the ready kernels take to compile for a GPU, under which schedules: `exactile bench compile`.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use exactile::internals::{Job, record};
-use exactile::{Device, Error, Result, Schedule, Target};
+use exactile::{Device, Error, Result, Schedule, ScheduleField, Target};
+use exactile_core::passes::code_size::instructions;
 use exactile_kernels::Setting;
 use serde::Serialize;
 
@@ -14,14 +15,22 @@ use crate::cases::ready::{Ready, ready};
 pub struct CompilePlan {
     /// The GPU.
     pub target: Target,
-    /// The numbers of warps, each beside all kernels; none leaves each to its own schedule.
-    pub warps: Vec<u32>,
+    /// The numbers of warps, each beside all kernels; nothing among them, or an empty list, leaves each to its own schedule.
+    pub warps: Vec<Option<u32>>,
     /// The tile size that kernels have in place of their own.
     pub block: Option<usize>,
     /// Names that those of the kernels begin with; none takes all.
     pub only: Vec<String>,
     /// Compilations of each kernel, of which the fastest counts.
     pub repetitions: usize,
+    /// No launch is begun after this time.
+    pub most: Duration,
+}
+
+/// The compiler's own schedule, and every number of warps.
+pub fn every_schedule() -> Vec<Option<u32>> {
+    let warps = ScheduleField::Warps.row().tries.iter();
+    [None].into_iter().chain(warps.copied().map(Some)).collect()
 }
 
 /// What was measured.
@@ -37,6 +46,8 @@ pub struct CompileReport {
     pub rows: Vec<CompileLine>,
     /// What is refused, and how soon.
     pub refused: Vec<Refusal>,
+    /// Launches with a number of warps that time did not suffice for.
+    pub left_out: usize,
 }
 
 /// How long a kernel took.
@@ -48,6 +59,8 @@ pub struct CompileLine {
     pub kernel: String,
     /// The number of warps where one is stated.
     pub warps: Option<u32>,
+    /// About how many instructions a lane has.
+    pub instructions: usize,
     /// Milliseconds of all stages.
     pub ms: f64,
     /// Those of the assembler, where one is named.
@@ -86,22 +99,35 @@ pub fn compile(plan: &CompilePlan, tell: &dyn Fn(&str)) -> Result<CompileReport>
             .collect(),
         rows: Vec::new(),
         refused: Vec::new(),
+        left_out: 0,
     };
+    let begin = Instant::now();
     let mut list = ready();
     let wanted = |name: &str| plan.only.iter().any(|start| name.starts_with(start));
     list.retain(|it| plan.only.is_empty() || wanted(&it.name));
     if list.is_empty() || plan.repetitions == 0 {
         return Err(Error::Invalid("there is nothing to measure".to_string()));
     }
-    let stated: Vec<Option<u32>> = match plan.warps.is_empty() {
-        true => vec![None],
-        false => plan.warps.iter().copied().map(Some).collect(),
+    let stated = match plan.warps[..] {
+        [] => vec![None],
+        [..] => plan.warps.clone(),
     };
-    for launch in &list {
-        for &warps in &stated {
-            tell(&launch.name);
-            measure(plan, launch, warps, &mut report);
+    let all = stated.len() * list.len();
+    let each = stated
+        .iter()
+        .flat_map(|it| list.iter().map(move |launch| (launch, *it)));
+    for (at, (launch, warps)) in each.enumerate() {
+        if begin.elapsed() > plan.most {
+            report.left_out = all - at;
+            break;
         }
+        tell(&format!(
+            "{} of {all}: {} on {} warps",
+            at + 1,
+            launch.name,
+            of_warps(warps)
+        ));
+        measure(plan, launch, warps, &mut report);
     }
     Ok(report)
 }
@@ -132,7 +158,7 @@ fn measure(plan: &CompilePlan, launch: &Ready, warps: Option<u32>, report: &mut 
     for job in &jobs {
         let since = Instant::now();
         match fastest(plan, job) {
-            Ok((kernel, times)) => {
+            Ok((kernel, instructions, times)) => {
                 let of = |stage: &str| times.get(stage).copied().unwrap_or_default();
                 let (ms, assembler_ms, llvm_ms) =
                     (times.values().sum::<f64>(), of("ptxas"), of("llvm"));
@@ -140,6 +166,7 @@ fn measure(plan: &CompilePlan, launch: &Ready, warps: Option<u32>, report: &mut 
                     launch: launch.name.clone(),
                     kernel,
                     warps,
+                    instructions,
                     ms,
                     assembler_ms,
                     llvm_ms,
@@ -151,8 +178,8 @@ fn measure(plan: &CompilePlan, launch: &Ready, warps: Option<u32>, report: &mut 
     }
 }
 
-/// The name of the kernel, and the milliseconds of each stage in the fastest compilation.
-fn fastest(plan: &CompilePlan, job: &Job) -> Result<(String, BTreeMap<&'static str, f64>)> {
+/// The name of the kernel, its instructions, and the milliseconds of each stage in the fastest compilation.
+fn fastest(plan: &CompilePlan, job: &Job) -> Result<(String, usize, BTreeMap<&'static str, f64>)> {
     let mut best: BTreeMap<&'static str, f64> = BTreeMap::new();
     for _ in 0..plan.repetitions {
         let mut times = BTreeMap::new();
@@ -163,23 +190,46 @@ fn fastest(plan: &CompilePlan, job: &Job) -> Result<(String, BTreeMap<&'static s
             best = times;
         }
     }
-    Ok((job.kernel()?, best))
+    let lane = job.lane(&plan.target)?;
+    Ok((lane.name.clone(), instructions(&lane), best))
 }
 
 impl CompileLine {
     /// The row as a line of a table.
     pub fn line(&self) -> String {
-        let warps = self.warps.map_or("auto".to_string(), |it| it.to_string());
         format!(
-            "{:32} {:20} {warps:>5} {:9.1} {:9.1} {:9.1} {:9.1}",
-            self.launch, self.kernel, self.own_ms, self.llvm_ms, self.assembler_ms, self.ms
+            "{:32} {:20} {:>5} {:12} {:9.1} {:9.1} {:9.1} {:9.1}",
+            self.launch,
+            self.kernel,
+            of_warps(self.warps),
+            self.instructions,
+            self.own_ms,
+            self.llvm_ms,
+            self.assembler_ms,
+            self.ms
         )
     }
 }
 
+impl Refusal {
+    /// The refusal as a line behind a table.
+    pub fn line(&self) -> String {
+        let message = self.message.trim_end();
+        format!(
+            "{} on {} warps, refused: {message}",
+            self.launch,
+            of_warps(self.warps)
+        )
+    }
+}
+
+fn of_warps(warps: Option<u32>) -> String {
+    warps.map_or("auto".to_string(), |it| it.to_string())
+}
+
 impl CompileReport {
     /// The header of [`CompileLine::line`].
-    pub const HEADER: &str = "launch                           kernel               warps       own      llvm assembler     total";
+    pub const HEADER: &str = "launch                           kernel               warps instructions       own      llvm assembler     total";
 
     /// The median and the worst of all rows, in words.
     pub fn summary(&self) -> String {
@@ -188,10 +238,14 @@ impl CompileReport {
         let middle = times.get(times.len() / 2).copied().unwrap_or_default();
         let worst = times.last().copied().unwrap_or_default();
         let last = self.refused.iter().map(|it| it.ms).fold(0.0, f64::max);
+        let most = self.rows.iter().map(|row| row.instructions).max();
         format!(
-            "{} codes: median {middle:.1} ms, worst {worst:.1} ms; {} refused, after {last:.1} ms at most",
+            "{} codes: median {middle:.1} ms, worst {worst:.1} ms, {} instructions at most; {} refused, after {last:.1} ms at \
+             most; {} left out",
             times.len(),
-            self.refused.len()
+            most.unwrap_or_default(),
+            self.refused.len(),
+            self.left_out
         )
     }
 }

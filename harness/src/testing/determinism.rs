@@ -104,7 +104,7 @@ fn schedules(device: &Device) -> Vec<Schedule> {
     match device.kind() {
         DeviceKind::Cpu | DeviceKind::Interpreter => vec![auto],
         DeviceKind::Lanes | DeviceKind::Cuda(_) => {
-            vec![auto, auto.warps(1), auto.warps(4), auto.warps(8)]
+            vec![auto, auto.warps(2), auto.warps(4), auto.warps(8)]
         }
     }
 }

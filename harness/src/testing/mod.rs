@@ -10,3 +10,12 @@ pub mod levels;
 pub mod planted;
 pub mod programs;
 pub mod runtime;
+
+/// Whether an error says that a schedule leads to too much code for a lane.
+fn is_too_much_code(error: &str) -> bool {
+    let texts = [
+        " instructions, expected at most",
+        " registers of each lane on ",
+    ];
+    texts.iter().any(|it| error.contains(it))
+}

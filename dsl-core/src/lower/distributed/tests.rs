@@ -151,6 +151,11 @@ fn compiled(func: BlockFunc, options: &Options) -> LaneFunc {
 
 /// Runs a kernel on both interpreters, for several numbers of warps, with and without checks.
 fn check(source: &str, grid: Grid, given: &[Given]) -> Vec<Report> {
+    check_on(1, source, grid, given)
+}
+
+/// As [`check`], on so many warps at least.
+fn check_on(least: u32, source: &str, grid: Grid, given: &[Given]) -> Vec<Report> {
     let func = parse(source, "test.bir").expect("parses");
     let func = verify::block(func).expect("verifies");
     let (expected, golden) =
@@ -164,7 +169,7 @@ fn check(source: &str, grid: Grid, given: &[Given]) -> Vec<Report> {
         (32, Bounds::Unchecked),
     ] {
         let schedule = Schedule {
-            warps: Some(sizes::least_warps(&func).max(warps)),
+            warps: Some(sizes::least_warps(&func).max(least).max(warps)),
             ..Schedule::default()
         };
         let options = Options {

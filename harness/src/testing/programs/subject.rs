@@ -25,6 +25,7 @@ use super::layouts::vary;
 use crate::testing::execute::{
     Outcome, Place, compile_prepared, execute_lane, interpret_lanes, prepare,
 };
+use crate::testing::is_too_much_code;
 
 /// A way to run a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -152,6 +153,15 @@ fn once<T>(kept: &Kept<T>, place: Place, make: impl FnOnce() -> Result<T, String
     made
 }
 
+/// What was compiled; nothing where it would be too much code for a lane.
+fn bounded(compiled: Result<LaneFunc, String>) -> Result<Option<LaneFunc>, String> {
+    match compiled {
+        Ok(func) => Ok(Some(func)),
+        Err(message) if is_too_much_code(&message) => Ok(None),
+        Err(message) => Err(message),
+    }
+}
+
 impl<'a> Checked<'a> {
     /// Runs `program` by the interpreter.
     pub fn new(program: &'a Program) -> Result<Self, String> {
@@ -192,10 +202,16 @@ impl<'a> Checked<'a> {
                 Some(func) => self.execute(&func, self.place(warps)?)?,
                 None => return Ok(Compared::Absent),
             },
-            Subject::Distributed(warps) => self.lanes(&self.compiled(self.place(warps)?)?)?,
+            Subject::Distributed(warps) => match bounded(self.compiled(self.place(warps)?))? {
+                Some(func) => self.lanes(&func)?,
+                None => return Ok(Compared::Absent),
+            },
             Subject::Cuda(warps) => {
                 let place = Place::Cuda { warps };
-                self.execute(&self.compiled(place)?, place)?
+                match bounded(self.compiled(place))? {
+                    Some(func) => self.execute(&func, place)?,
+                    None => return Ok(Compared::Absent),
+                }
             }
         };
         Ok(Compared::of(&self.want, &got))

@@ -39,7 +39,9 @@ fn counters_that_do_not_fit_together_leave_their_place() {
             Given::Random(bins, 9),
             Given::Scalar(192),
         ];
-        check(&two(bins), [1, 1, 1], &given);
+        // Counters that leave their place are carried in registers.
+        let least = (bins / 2048).max(1) as u32;
+        check_on(least, &two(bins), [1, 1, 1], &given);
     }
 }
 

@@ -1,0 +1,91 @@
+//! A bound on the code of a lane, so that compiling ends soon: LLVM and assemblers take a tenth of a millisecond and more for
+//! each instruction, and several times that where registers do not suffice.
+
+use super::{Observer, distribute, unobserved};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::facts::Facts;
+use crate::passes::code_size::{carried, instructions, longest, steps};
+use crate::target::{Gpu, Options, Schedule, Target};
+use crate::verify::{BlockFunc, LaneFunc};
+
+/// The most instructions of a lane, as [`instructions`] counts them, where tiles and not what is written make them many.
+pub const MOST_INSTRUCTIONS: usize = 11_000;
+
+/// A lane that has fewer words of most tiles has as much code for any number of warps: what is written is long.
+const WORDS: usize = 4;
+
+/// The code of a lane, on the warps that are asked for. Where nobody asks for any and those that suit the tiles lead to too much
+/// code, on the next number of warps that does not.
+///
+/// # Errors
+/// Those of the stages, and code beyond the bound: which numbers of warps lead to less.
+pub(super) fn lower(
+    block: &BlockFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    observe: &mut Observer<'_>,
+) -> Result<LaneFunc, Diagnostics> {
+    let lane = distribute(block, target, options, facts, observe)?;
+    let Some(excess) = excess(&lane, &target.gpu) else {
+        return Ok(lane);
+    };
+    let on = |warps: u32| Options {
+        schedule: Schedule {
+            warps: Some(warps),
+            ..options.schedule
+        },
+        ..*options
+    };
+    let fits = |warps: &u32| {
+        let lane = distribute(block, target, &on(*warps), facts, &mut unobserved);
+        lane.is_ok_and(|lane| self::excess(&lane, &target.gpu).is_none())
+    };
+    let other = others(lane.warps, target.gpu.most_warps).find(fits);
+    match (options.schedule.warps, other) {
+        (None, Some(warps)) => distribute(block, target, &on(warps), facts, observe),
+        (_, other) => Err(refused(excess, other).into()),
+    }
+}
+
+/// Other numbers of warps than `warps`: more of them, the fewest first, then fewer.
+fn others(warps: u32, most: u32) -> impl Iterator<Item = u32> {
+    let twice = move |&warps: &u32| warps.checked_mul(2).filter(|&warps| warps <= most);
+    let half = |&warps: &u32| Some(warps / 2).filter(|&warps| warps > 0);
+    let more = std::iter::successors(twice(&warps), twice);
+    more.chain(std::iter::successors(half(&warps), half))
+}
+
+/// What a lane has too much of.
+fn excess(lane: &LaneFunc, gpu: &Gpu) -> Option<Diagnostic> {
+    let (warps, most) = (of_warps(lane.warps), gpu.thread_registers.1 as usize);
+    let carried = carried(lane);
+    let message = if carried > most {
+        format!(
+            "a loop carries {carried} registers of each lane on {warps}, expected at most {most}"
+        )
+    } else {
+        let found = instructions(lane);
+        let many = found > MOST_INSTRUCTIONS && found > WORDS * steps(lane);
+        many.then(|| {
+            format!(
+                "the code of a lane on {warps} is about {found} instructions, expected at most {MOST_INSTRUCTIONS}"
+            )
+        })?
+    };
+    Some(Diagnostic::new(longest(lane), message))
+}
+
+fn refused(excess: Diagnostic, other: Option<u32>) -> Diagnostic {
+    excess.note(match other {
+        Some(other) => format!("use {}, or a smaller tile", of_warps(other)),
+        None => "use a smaller tile".to_string(),
+    })
+}
+
+fn of_warps(warps: u32) -> String {
+    match warps {
+        1 => "1 warp".to_string(),
+        _ => format!("{warps} warps"),
+    }
+}
