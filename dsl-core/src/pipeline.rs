@@ -151,7 +151,7 @@ const BLOCK: &[Stage] = &[
 
 /// The names of the stages that say where tiles of a GPU lie, after [`BLOCK`].
 const SCHEDULE: &[&str] = &[
-    "assign", "place", "rotate", "homes", "results", "pipeline", "adjoin",
+    "assign", "place", "rotate", "homes", "results", "pipeline", "waits", "adjoin",
 ];
 
 /// The name of the lowering, before [`LANE`].
@@ -364,12 +364,23 @@ pub fn expand(
     };
     let placed = place(assigned, &target.gpu)?;
     observe(SCHEDULE[1], &placed);
+    let rotated = rotate(&placed, options)?;
+    in_slots((rotated, placed), target, options, facts, observe)
+}
+
+/// The stages from [`rotate`] on: of what it gave, or else of what it was given.
+fn in_slots(
+    (rotated, placed): (Option<PlacedFunc>, PlacedFunc),
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    observe: &mut Observer<'_>,
+) -> Result<LaneFunc, Diagnostics> {
     let stated = options.schedule.stages.map(i64::from);
     let may_end = |op: &Op| options.bounds == Bounds::Checked && op.is_checked();
     // Shared memory may be too small for what runs ahead; only a depth that is stated stays.
     let most = stated.map_or_else(|| deepest(&placed), |_| MAX_STAGES);
     let least = if stated.is_some() { most } else { 1 };
-    let rotated = rotate(&placed, options)?;
     let rotated = rotated.iter().map(|func| (func, least.max(2)));
     let tries = rotated.chain([(&placed, least)]);
     let tries = tries.flat_map(|(func, least)| (least..=most).rev().map(move |most| (func, most)));
@@ -377,17 +388,18 @@ pub fn expand(
     for (func, most) in tries {
         let housed = homes(func.clone(), &may_end)?;
         let left = results(housed.clone())?;
-        let pipelined = wait_late(pipeline(left.clone(), target, (stated, most), &may_end)?)?;
-        for last in adjoin(&pipelined)?.iter().chain([&pipelined]) {
+        let pipelined = pipeline(left.clone(), target, (stated, most), &may_end)?;
+        let waiting = wait_late(pipelined.clone())?;
+        for last in adjoin(&waiting)?.iter().chain([&waiting]) {
             match distributed::lower(last, target, options, facts) {
                 Ok(lane) => {
-                    let stages = [func, &housed, &left, &pipelined, last];
+                    let stages = [func, &housed, &left, &pipelined, &waiting, last];
                     (2..)
                         .zip(stages)
                         .for_each(|(at, func)| observe(SCHEDULE[at], func));
                     return end(lane, target, options, facts, observe);
                 }
-                Err(error) if !pipelined.has_buffers() => return Err(error),
+                Err(error) if !waiting.has_buffers() => return Err(error),
                 Err(error) => refused = error,
             }
         }
@@ -395,18 +407,42 @@ pub fn expand(
     Err(refused)
 }
 
-/// The stages after those of the schedule, of a function as it stands: what tests plant faults between.
+/// The stages after one of them, of a function as it stands: what tests plant faults behind. What comes behind `place` and
+/// the stages that bring tiles to shared memory is the lowering.
 ///
 /// # Errors
-/// Tiles that are too large for the target.
-pub fn lower_placed(
-    placed: &PlacedFunc,
+/// Those of [`compile`], and all that is wrong with the function.
+pub fn resume(
+    stage: &str,
+    func: Func,
     target: &Target,
     options: &Options,
     facts: &Facts,
 ) -> Result<LaneFunc, Diagnostics> {
-    let lane = distributed::lower(placed, target, options, facts)?;
-    end(lane, target, options, facts, &mut unobserved)
+    let observe = &mut unobserved;
+    match stage {
+        "assign" => expand(verify::schedule(func)?, target, options, facts, observe),
+        "rotate" => {
+            let func = PlacedFunc::new(func)?;
+            in_slots((None, func), target, options, facts, observe)
+        }
+        _ if SCHEDULE.contains(&stage) => {
+            let func = results(PlacedFunc::new(func)?)?;
+            let lane = distributed::lower(&func, target, options, facts)?;
+            end(lane, target, options, facts, observe)
+        }
+        _ => {
+            let context = Context {
+                target,
+                options,
+                facts,
+            };
+            let done = BLOCK.iter().position(|it| it.name == stage);
+            let (mut func, rest) = (func, &BLOCK[done.map_or(0, |done| done + 1)..]);
+            run(rest, &mut func, &context, observe)?;
+            lower(&verify::block(func)?, target, options, facts, observe)
+        }
+    }
 }
 
 /// The stages after the lowering.

@@ -1,5 +1,6 @@
 //! The parts of a filetest: commands, functions, runs and what is expected of them.
 
+use exactile_core::facts::Boxed;
 use exactile_core::target::{Determinism, Target};
 
 /// Something to do with every function of a file.
@@ -78,6 +79,8 @@ pub(super) struct ExpectedText {
 pub(super) struct File {
     pub(super) commands: Vec<Command>,
     pub(super) determinism: Determinism,
+    /// The boxes of arrays that stages may make, as launches show it.
+    pub(super) boxes: Boxed,
     /// What tiles are distributed and PTX is made for.
     pub(super) gpu: Target,
     pub(super) chunks: Vec<Chunk>,
@@ -121,6 +124,7 @@ pub(super) fn read(source: &str) -> Result<File, String> {
     let mut file = File {
         commands: Vec::new(),
         determinism: Determinism::Exact,
+        boxes: Boxed::Nothing,
         gpu: Target::SM_90A,
         chunks: Vec::new(),
     };
@@ -134,6 +138,8 @@ pub(super) fn read(source: &str) -> Result<File, String> {
         } else if let Some(name) = line.strip_prefix("options determinism=") {
             let unknown = || fail(format!("unknown determinism level `{name}`"));
             file.determinism = determinism(name).ok_or_else(unknown)?;
+        } else if line == "options boxes=all" {
+            file.boxes = Boxed::All;
         } else if let Some(name) = line.strip_prefix("options target=") {
             let gpu = Target::GPUS.iter().find(|gpu| gpu.name == name);
             file.gpu = *gpu.ok_or_else(|| fail(format!("unknown GPU `{name}`")))?;

@@ -1,6 +1,8 @@
 //! Functions with arguments that they run on without a fault, for tests that change what is made of them.
 
-use exactile_core::ir::Grid;
+use exactile_core::facts::Boxed;
+use exactile_core::ir::{Func, Grid};
+use exactile_core::launch::{Boxes, Launch, Passed};
 use exactile_core::target::{Determinism, Target};
 use exactile_core::text;
 use exactile_core::verify::{BlockFunc, LaneFunc};
@@ -29,6 +31,18 @@ impl Ready {
     /// How many runs there are.
     pub(in crate::testing) fn runs(&self) -> usize {
         self.runs.len()
+    }
+
+    /// For which boxes of a function all runs show that bulk copies move them.
+    pub(in crate::testing) fn boxes(&self, boxed: &Func) -> Boxed {
+        let boxes = Boxes::of(boxed);
+        let held = self.runs.iter().map(|(values, grid)| {
+            let mut values = values.clone();
+            let passed = values.iter_mut().map(|value| value.argument().passed());
+            let passed: Vec<Passed> = passed.collect();
+            boxes.hold(&Launch::new(*grid, &passed))
+        });
+        held.min().unwrap_or_default()
     }
 
     /// What a run of a lane function gives, or the fault that the interpreter finds.

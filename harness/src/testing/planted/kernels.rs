@@ -126,5 +126,12 @@ fn products() -> Vec<Ready> {
             "a=random(12288, 1), b=random(6144, 2), c=zeros(2048), m=64, n=32, k=192",
             [1, 1, 1],
         ),
+        // Arrays that end inside of their last tiles.
+        kernel(
+            &tensor_tiles,
+            &[4],
+            "a=random(11040, 1), b=random(4416, 2), c=zeros(1440), m=60, n=24, k=184",
+            [1, 1, 1],
+        ),
     ]
 }

@@ -96,6 +96,22 @@ const FAULTS: &[Fault] = &[
         - 16),
     dropped!("a bulk copy in is missing", CopyIn),
     dropped!("a bulk copy out is missing", CopyOut),
+    Fault {
+        name: "a bulk copy begins an element further",
+        at: |op| matches!(op, Op::CopyIn(_) | Op::CopyOut(_)),
+        plant: |func, inst| further(func, inst, false),
+    },
+    Fault {
+        name: "a bulk copy is 16 bytes further in its slot",
+        at: |op| matches!(op, Op::CopyIn(_) | Op::CopyOut(_)),
+        plant: |func, inst| further(func, inst, true),
+    },
+    changed!(
+        "bulk copies exchange other pieces",
+        TensorMap,
+        swizzle,
+        |it| it / 2
+    ),
     dropped!("a wait for what copies out read is missing", WaitCopiesRead),
     changed!(
         "a wait for what copies out read leaves one too many",
@@ -129,6 +145,39 @@ fn other_phase(func: &mut Func, inst: Inst, by: i64) -> bool {
     if let Op::MbarrierWait(op) = &mut func.inst_mut(inst).op {
         op.phase = other;
     }
+    true
+}
+
+/// A bulk copy from an element further of its array, or 16 bytes further in shared memory: the first one of a box.
+fn further(func: &mut Func, inst: Inst, in_slot: bool) -> bool {
+    let is_copy = |it: &&Inst| matches!(func.op(**it), Op::CopyIn(_) | Op::CopyOut(_));
+    let regions = func.all_regions().into_iter();
+    let mut firsts = regions.filter_map(|region| func.region(region).insts.iter().find(is_copy));
+    if !firsts.any(|&first| first == inst) {
+        return false;
+    }
+    let mut op = func.op(inst).clone();
+    if let Op::CopyIn(op::CopyIn {
+        origin,
+        offset,
+        target: memory,
+        ..
+    })
+    | Op::CopyOut(op::CopyOut {
+        origin,
+        offset,
+        source: memory,
+        ..
+    }) = &mut op
+    {
+        let dtype = func.ty(*memory).pointee().map(|(dtype, _)| dtype);
+        let piece = i64::from(16 / dtype.map_or(1, DType::bytes));
+        match origin.last_mut().filter(|_| !in_slot) {
+            Some(column) => *column = added_before(func, inst, *column, 1),
+            None => *offset = added_before(func, inst, *offset, piece),
+        }
+    }
+    func.inst_mut(inst).op = op;
     true
 }
 

@@ -1,10 +1,11 @@
 //! Faults planted one at a time: every instruction that orders something is left out or weakened in turn, in
-//! what kernels and filetests are lowered to, and every result of a schedule pass is changed.
+//! what kernels and filetests are lowered to, and every result of a schedule pass, and the boxes of arrays, are changed.
 //!
 //! A fault counts as found when the verifier, the replay of buffers or the interpreter of lanes reports it, or
 //! when results differ. One that nobody finds shows an instruction that need not be there, or a hole in the
 //! checks. Runs that never come to an instruction say nothing about it.
 
+mod changes;
 mod kernels;
 mod lanes;
 mod report;

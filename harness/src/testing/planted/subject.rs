@@ -8,8 +8,6 @@ use exactile_core::interp::lane::Timing;
 use exactile_core::ir::{Func, Inst};
 use exactile_core::passes::boxes::boxes_of;
 use exactile_core::pipeline;
-use exactile_core::schedule::PlacedFunc;
-use exactile_core::schedule::results::results;
 use exactile_core::target::{Bounds, Options, Schedule, Target};
 use exactile_core::verify::{self, LaneFunc};
 
@@ -17,8 +15,13 @@ use super::report::{Finder, Report, Survivor};
 use crate::testing::execute::{Place, Proven, compile};
 use crate::testing::filetests::Ready;
 
-/// The stages of the schedule that faults are planted behind.
-pub(super) const PLANTED_BEHIND: &[&str] = &["place", "homes", "results", "pipeline"];
+/// The stages that faults are planted behind.
+pub(super) const PLANTED_BEHIND: &[&str] = &[
+    "boxes", "assign", "place", "rotate", "homes", "results", "pipeline", "waits", "adjoin",
+];
+
+/// Those of them that most functions pass unchanged: behind these, faults are planted in what they make.
+const RARE: &[&str] = &["boxes", "rotate", "waits", "adjoin"];
 
 /// A function on a number of warps, without a fault.
 pub(super) struct Subject<'a> {
@@ -28,6 +31,7 @@ pub(super) struct Subject<'a> {
     pub(super) seed: u64,
     target: Target,
     options: Options,
+    facts: Facts,
     /// The function after each stage that faults are planted behind.
     stages: BTreeMap<&'static str, Func>,
     /// What it is lowered to.
@@ -36,16 +40,24 @@ pub(super) struct Subject<'a> {
     wants: Vec<String>,
 }
 
-/// What launches of a function show: boxes that a person has written are those of arrays that can be copied.
-fn facts(func: &Proven) -> Facts {
-    let boxes = match func {
-        Proven::Block(func) => boxes_of(func),
-        Proven::Schedule(_) | Proven::Lane(_) => Boxed::Nothing,
+/// What launches of a function show: boxes that a person has written are those of arrays that can be copied, and those that
+/// the compiler makes are where all runs show it.
+fn facts(ready: &Ready, target: &Target, options: &Options) -> Result<Facts, String> {
+    let facts = Facts::default();
+    let Proven::Block(func) = &ready.func else {
+        return Ok(facts);
     };
-    Facts {
-        boxes,
-        ..Facts::default()
-    }
+    let written = boxes_of(func);
+    let boxes = match written {
+        Boxed::Nothing => {
+            let observe = &mut pipeline::unobserved;
+            let boxed = pipeline::prepare_boxed(func, target, options, &facts, observe);
+            let boxed = boxed.map_err(|error| error.to_string())?;
+            boxed.map_or(Boxed::Nothing, |boxed| ready.boxes(&boxed))
+        }
+        Boxed::Loads | Boxed::All => written,
+    };
+    Ok(Facts { boxes, ..facts })
 }
 
 impl<'a> Subject<'a> {
@@ -63,12 +75,16 @@ impl<'a> Subject<'a> {
             },
             ..Options::default()
         };
-        let facts = facts(&ready.func);
+        let facts = facts(ready, &target, &options)?;
         let mut stages = BTreeMap::new();
+        let mut before = ready.func.func().to_string();
         let observe = &mut |name: &'static str, func: &Func| {
-            if PLANTED_BEHIND.contains(&name) {
+            let text = func.to_string();
+            let made = !RARE.contains(&name) || text != before;
+            if PLANTED_BEHIND.contains(&name) && made {
                 stages.insert(name, func.clone());
             }
+            before = text;
         };
         let lane = compile(&ready.func, &target, &options, &facts, observe)?;
         let wants = (0..ready.runs()).map(|run| ready.run(&lane, run, Timing::default()));
@@ -79,6 +95,7 @@ impl<'a> Subject<'a> {
             seed,
             target,
             options,
+            facts,
             stages,
             lane,
             wants,
@@ -100,11 +117,9 @@ impl<'a> Subject<'a> {
         self.stages.get(stage)
     }
 
-    /// What is made of a placed function by the rest of the pipeline.
-    pub(super) fn lowered(&self, placed: Func) -> Result<LaneFunc, Diagnostics> {
-        let placed = results(PlacedFunc::new(placed)?)?;
-        let facts = facts(&self.ready.func);
-        pipeline::lower_placed(&placed, &self.target, &self.options, &facts)
+    /// What the stages after one of them make of a function.
+    pub(super) fn lowered(&self, stage: &str, func: Func) -> Result<LaneFunc, Diagnostics> {
+        pipeline::resume(stage, func, &self.target, &self.options, &self.facts)
     }
 
     /// Who finds what is wrong with a lane function.

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use exactile_core::ir::{Access, DType, Func, Inst, Op, Value, op};
-use exactile_core::layout::LinearLayout;
+use exactile_core::ir::{Access, BinaryOp, DType, Func, Inst, Op, Value, op};
 use exactile_core::random::Random;
 
+use super::changes::*;
 use super::report::{Finder, Report};
 use super::spared::is_spared;
 use super::subject::{PLANTED_BEHIND, Subject};
-use crate::testing::programs::edit::{
-    added_before, constant_before, insert_before, remove, replace,
-};
+use crate::testing::programs::edit::{constant_before, insert_before};
 
 /// A bug at one instruction.
 struct Fault {
@@ -27,10 +25,7 @@ struct Fault {
 /// A fault behind a stage, planted in the ops of a pattern; the instruction is left out where nothing else is said.
 macro_rules! fault {
     ($stage:literal, $name:literal, $at:pat) => {
-        fault!($stage, $name, $at, |func, inst| {
-            remove(func, &[inst]);
-            true
-        })
+        fault!($stage, $name, $at, drop_inst)
     };
     ($stage:literal, $name:literal, $at:pat, $plant:expr) => {
         Fault {
@@ -42,10 +37,50 @@ macro_rules! fault {
     };
 }
 
-/// Places with one op and one layout are alike for this fault: of each kind one is taken.
-const EXCHANGED: &str = "place: a layout has two bits exchanged";
+/// Places with one op and one layout are alike for these faults: of each kind one is taken.
+const OF_LAYOUTS: &[&str] = &[
+    "assign: a conversion is of another tile",
+    "assign: a layout is of another shape",
+    "place: a layout has two bits exchanged",
+];
 
 const FAULTS: &[Fault] = &[
+    fault!(
+        "boxes",
+        "a box begins a row further",
+        Op::LoadBox(_) | Op::StoreBox(_),
+        |func, inst| other_box(func, inst, BoxPart::Origin, 0)
+    ),
+    fault!(
+        "boxes",
+        "a box begins a column further",
+        Op::LoadBox(_) | Op::StoreBox(_),
+        |func, inst| other_box(func, inst, BoxPart::Origin, 1)
+    ),
+    fault!(
+        "boxes",
+        "an array has a row less",
+        Op::LoadBox(_) | Op::StoreBox(_),
+        |func, inst| other_box(func, inst, BoxPart::Extent, 0)
+    ),
+    fault!(
+        "boxes",
+        "an array has a column less",
+        Op::LoadBox(_) | Op::StoreBox(_),
+        |func, inst| other_box(func, inst, BoxPart::Extent, 1)
+    ),
+    fault!(
+        "assign",
+        "a conversion is of another tile",
+        Op::Convert(_),
+        convert_other
+    ),
+    fault!(
+        "assign",
+        "a layout is of another shape",
+        Op::Load(_) | Op::Convert(_) | Op::Dot(_),
+        other_shape
+    ),
     fault!(
         "place",
         "a conversion is missing",
@@ -53,6 +88,39 @@ const FAULTS: &[Fault] = &[
         drop_convert
     ),
     fault!("place", "a layout has two bits exchanged", _, exchange_bits),
+    fault!(
+        "rotate",
+        "the first carried value is not advanced",
+        Op::For(_),
+        |func, inst| keep_carried(func, inst, 0)
+    ),
+    fault!(
+        "rotate",
+        "the second carried value is not advanced",
+        Op::For(_),
+        |func, inst| keep_carried(func, inst, 1)
+    ),
+    fault!(
+        "rotate",
+        "the last carried value is not advanced",
+        Op::For(_),
+        |func, inst| keep_carried(func, inst, usize::MAX)
+    ),
+    fault!(
+        "rotate",
+        "the first iteration runs whether there is one or not",
+        Op::If(_),
+        always
+    ),
+    fault!(
+        "rotate",
+        "the last iteration is the one behind it",
+        Op::Binary(op::Binary {
+            op: BinaryOp::Sub,
+            ..
+        }),
+        later_index
+    ),
     fault!(
         "homes",
         "a layout has two bits exchanged",
@@ -109,6 +177,36 @@ const FAULTS: &[Fault] = &[
         Op::WaitProducts(_),
         late_products
     ),
+    fault!(
+        "waits",
+        "a wait leaves a product too many",
+        Op::Settle(_),
+        late_products
+    ),
+    fault!(
+        "adjoin",
+        "a slot has no columns behind its own",
+        Op::SlotStore(_),
+        |func, inst| is_behind(func, inst) && drop_inst(func, inst)
+    ),
+    fault!(
+        "adjoin",
+        "columns lie behind the next slot",
+        Op::SlotStore(_) | Op::DotSlots(_),
+        |func, inst| is_behind(func, inst) && next_slot(func, inst)
+    ),
+    fault!(
+        "adjoin",
+        "columns have two bits exchanged",
+        Op::SlotStore(_),
+        |func, inst| is_behind(func, inst) && exchange_homes(func, inst)
+    ),
+    fault!(
+        "adjoin",
+        "a wait leaves a product too many",
+        Op::Settle(_),
+        late_products
+    ),
 ];
 
 /// The stage whose function a fault is planted in: `overlap` is a part of `pipeline`.
@@ -119,107 +217,11 @@ fn stage(fault: &Fault) -> &'static str {
     }
 }
 
-fn drop_convert(func: &mut Func, inst: Inst) -> bool {
-    let &Op::Convert(op::Convert { x }) = func.op(inst) else {
-        return false;
-    };
-    replace(func, inst, &[x]);
-    true
-}
-
-/// Two bits of the index of the first result, of which one a lane holds, change places.
-fn exchange_bits(func: &mut Func, inst: Inst) -> bool {
-    let Some(&value) = func.inst(inst).results.first() else {
-        return false;
-    };
-    let Some(layout) = func.layout(value) else {
-        return false;
-    };
-    let linear = func.linear(layout);
-    let [mut register, mut lane] =
-        [linear.register_columns(), linear.lane_columns()].map(<[u64]>::to_vec);
-    let warp = linear.warp_columns().to_vec();
-    let Some(last) = lane.len().checked_sub(1) else {
-        return false;
-    };
-    if register.is_empty() {
-        lane.swap(0, last);
-    } else {
-        std::mem::swap(&mut register[0], &mut lane[0]);
-    }
-    if register == linear.register_columns() && lane == linear.lane_columns() {
-        return false;
-    }
-    let changed = LinearLayout::new(linear.dim_bits().to_vec(), register, lane, warp);
-    let changed = changed.expect("broken invariant: the same bits in another order");
-    let changed = func.intern(changed);
-    func.set_layout(value, Some(changed));
-    true
-}
-
-/// The same of what `homes` makes: a tile that goes to a slot.
-fn exchange_homes(func: &mut Func, inst: Inst) -> bool {
-    let Op::SlotStore(op::SlotStore { value, .. }) = *func.op(inst) else {
-        return false;
-    };
-    let definition = func.definitions()[value];
-    definition.is_some_and(|inst| exchange_bits(func, inst))
-}
-
-/// The slot that an instruction reads or writes.
-fn slot(op: &mut Op) -> Option<&mut Value> {
-    if let Op::CopyLanes(op::CopyLanes { slot, .. })
-    | Op::SlotLoad(op::SlotLoad { slot, .. })
-    | Op::SlotStore(op::SlotStore { slot, .. })
-    | Op::DotSlots(op::DotSlots { b_slot: slot, .. }) = op
-    {
-        Some(slot)
-    } else {
-        None
-    }
-}
-
-/// A slot that is one further.
-fn next_slot(func: &mut Func, inst: Inst) -> bool {
-    let Some(own) = slot(&mut func.inst_mut(inst).op).copied() else {
-        return false;
-    };
-    let next = added_before(func, inst, own, 1);
-    if let Some(own) = slot(&mut func.inst_mut(inst).op) {
-        *own = next;
-    }
-    true
-}
-
-fn late_wait(func: &mut Func, inst: Inst) -> bool {
-    let Op::WaitCopies(op) = &mut func.inst_mut(inst).op else {
-        return false;
-    };
-    op.pending += 1;
-    true
-}
-
-fn late_products(func: &mut Func, inst: Inst) -> bool {
-    let Op::WaitProducts(op) = &mut func.inst_mut(inst).op else {
-        return false;
-    };
-    op.pending += 1;
-    true
-}
-
-fn wide_copies(func: &mut Func, inst: Inst) -> bool {
-    let Op::CopyLanes(op) = &mut func.inst_mut(inst).op else {
-        return false;
-    };
-    op.count *= 2;
-    true
-}
-
 /// The instructions that a fault is planted in.
 fn places(subject: &Subject<'_>, fault: &Fault, func: &Func) -> Vec<Inst> {
     let insts = func.all_insts().into_iter();
     let insts: Vec<Inst> = insts.filter(|&inst| (fault.at)(func.op(inst))).collect();
-    if fault.name != EXCHANGED || is_spared(fault.name, subject.name()) {
+    if !OF_LAYOUTS.contains(&fault.name) || is_spared(fault.name, subject.name()) {
         return insts;
     }
     let mut alike: BTreeMap<_, Vec<Inst>> = BTreeMap::new();
@@ -242,7 +244,7 @@ fn places(subject: &Subject<'_>, fault: &Fault, func: &Func) -> Vec<Inst> {
 pub(super) fn plant(subject: &Subject<'_>, report: &mut Report) {
     for &name in PLANTED_BEHIND {
         let Some(placed) = subject.after(name) else {
-            return;
+            continue;
         };
         let mut reached = BTreeMap::new();
         for fault in FAULTS.iter().filter(|fault| stage(fault) == name) {
@@ -251,11 +253,11 @@ pub(super) fn plant(subject: &Subject<'_>, report: &mut Report) {
                 if !(fault.plant)(&mut func, inst) {
                     continue;
                 }
-                let found = match subject.lowered(func) {
+                let found = match subject.lowered(name, func) {
                     Err(_) => Some(Finder::Verifier),
                     Ok(lane) => subject.run(&lane),
                 };
-                let reach = || is_reached(subject, placed, inst);
+                let reach = || is_reached(subject, name, placed, inst);
                 if found.is_none() && !*reached.entry(inst).or_insert_with(reach) {
                     report.unreached(fault.name);
                     continue;
@@ -267,7 +269,7 @@ pub(super) fn plant(subject: &Subject<'_>, report: &mut Report) {
 }
 
 /// Whether a run comes to an instruction: whether it finds an access out of bounds there.
-fn is_reached(subject: &Subject<'_>, placed: &Func, inst: Inst) -> bool {
+fn is_reached(subject: &Subject<'_>, stage: &str, placed: &Func, inst: Inst) -> bool {
     let mut func = placed.clone();
     let written = func.parameters.iter().zip(func.arguments().iter().copied());
     let written = written.filter(|(parameter, _)| parameter.access == Access::ReadWrite);
@@ -288,6 +290,6 @@ fn is_reached(subject: &Subject<'_>, placed: &Func, inst: Inst) -> bool {
     let store = func.add_inst(Op::Store(store), &[], loc);
     insert_before(&mut func, inst, &[store]);
     subject
-        .lowered(func)
+        .lowered(stage, func)
         .map_or(true, |lane| subject.comes_to_fault(&lane))
 }

@@ -56,12 +56,12 @@ pub(in crate::testing) fn constant_before(
     add_before(func, inst, constant, Type::scalar(dtype))
 }
 
-/// An `i32` and a number more, before `inst`.
+/// A scalar integer and a number more, before `inst`.
 pub(in crate::testing) fn added_before(func: &mut Func, inst: Inst, lhs: Value, by: i64) -> Value {
-    let rhs = constant_before(func, inst, DType::I32, by);
+    let ty = func.ty(lhs);
+    let rhs = constant_before(func, inst, ty.dtype().unwrap_or(DType::I32), by);
     let op = BinaryOp::Add;
-    let add = Op::Binary(op::Binary { op, lhs, rhs });
-    add_before(func, inst, add, Type::scalar(DType::I32))
+    add_before(func, inst, Op::Binary(op::Binary { op, lhs, rhs }), ty)
 }
 
 /// A new instruction with one result before `inst`.

@@ -48,7 +48,10 @@ impl Checker<'_> {
         let observe = &mut |stage: &'static str, func: &Func| {
             seen = (stage == name).then(|| func.clone()).or(seen.take());
         };
-        let facts = Facts::default();
+        let facts = Facts {
+            boxes: self.file.boxes,
+            ..Facts::default()
+        };
         match execute::compile(proven, &self.file.gpu, &options, &facts, observe) {
             Ok(_) => {}
             Err(message) => return self.fail(self.chunk.line, message),
