@@ -3,7 +3,7 @@
 use exactile_core::ir::{DType, Func, Inst, Op, Type, Value, op};
 use exactile_core::verify;
 
-use super::report::{Finder, Report};
+use super::report::Report;
 use super::subject::Subject;
 use crate::testing::programs::edit::{added_before, constant_before, insert_before, remove};
 
@@ -191,12 +191,9 @@ pub(super) fn plant(subject: &Subject<'_>, report: &mut Report) {
             if !(fault.plant)(&mut func, inst) {
                 continue;
             }
-            let found = subject.found(func);
-            if found.is_none() && !*reached.get_or_insert_with(|| is_reached(subject, inst)) {
-                report.unreached(fault.name);
-                continue;
-            }
-            subject.note(report, (fault.name, found), (lane, inst));
+            let planted = (fault.name, subject.verified(func));
+            let reached = &mut || *reached.get_or_insert_with(|| is_reached(subject, inst));
+            subject.judge(report, planted, (lane, inst), reached);
         }
     }
     if !subject.is_lane() {
@@ -252,12 +249,12 @@ fn overlap(subject: &Subject<'_>, report: &mut Report) {
         if let Op::Alloc(op) = &mut func.inst_mut(inst).op {
             op.offset = before;
         }
-        match subject.found(func) {
-            None => report.allowed(FAULT),
-            Some(Finder::Interpreter | Finder::Bits) => {
-                subject.note(report, (FAULT, None), (lane, inst));
-            }
-            Some(finder) => report.note(FAULT, Some(finder)),
+        match subject.verified(func) {
+            Err(finder) => report.found(FAULT, finder),
+            Ok(shared) => match subject.run(&shared, &mut || true) {
+                None => report.allowed(FAULT),
+                Some(_) => subject.survived(report, FAULT, (lane, inst)),
+            },
         }
     }
 }

@@ -77,6 +77,7 @@ impl Report {
 
     /// Notes what nobody has found.
     pub(super) fn survived(&mut self, survivor: Survivor) {
+        self.rows.entry(survivor.fault).or_default().planted += 1;
         match is_spared(survivor.fault, &survivor.function) {
             true => self.spared.push(survivor),
             false => self.survivors.push(survivor),
@@ -107,13 +108,11 @@ impl Report {
         row.allowed += 1;
     }
 
-    /// Notes what became of one fault.
-    pub(super) fn note(&mut self, fault: &'static str, found: Option<Finder>) {
+    /// Notes who has found a fault.
+    pub(super) fn found(&mut self, fault: &'static str, finder: Finder) {
         let row = self.rows.entry(fault).or_default();
         row.planted += 1;
-        if let Some(finder) = found {
-            *row.found.entry(finder).or_default() += 1;
-        }
+        *row.found.entry(finder).or_default() += 1;
     }
 }
 

@@ -12,6 +12,7 @@ use exactile_core::target::{Bounds, Options, Schedule, Target};
 use exactile_core::verify::{self, LaneFunc};
 
 use super::report::{Finder, Report, Survivor};
+use super::spared::is_spared;
 use crate::testing::execute::{Place, Proven, compile};
 use crate::testing::filetests::Ready;
 
@@ -122,29 +123,31 @@ impl<'a> Subject<'a> {
         pipeline::resume(stage, func, &self.target, &self.options, &self.facts)
     }
 
-    /// Who finds what is wrong with a lane function.
-    pub(super) fn found(&self, func: Func) -> Option<Finder> {
-        let Ok(lane) = verify::lane(func) else {
-            return Some(Finder::Verifier);
-        };
-        if !self.is_lane() && verify::placement(&lane).is_err() {
-            return Some(Finder::Placement);
+    /// What the verifier and the replay of buffers let pass of a lane function.
+    pub(super) fn verified(&self, func: Func) -> Result<LaneFunc, Finder> {
+        let lane = verify::lane(func).map_err(|_| Finder::Verifier)?;
+        match !self.is_lane() && verify::placement(&lane).is_err() {
+            true => Err(Finder::Placement),
+            false => Ok(lane),
         }
-        self.run(&lane)
     }
 
-    /// Whether the interpreter finds a fault, or results differ.
-    pub(super) fn run(&self, lane: &LaneFunc) -> Option<Finder> {
-        for timing in Timing::several(0) {
-            for (run, want) in self.wants.iter().enumerate() {
-                match self.ready.run(lane, run, timing) {
-                    Err(_) => return Some(Finder::Interpreter),
-                    Ok(found) if found != *want => return Some(Finder::Bits),
-                    Ok(_) => {}
-                }
-            }
-        }
-        None
+    /// Whether the interpreter finds a fault, or results differ: at one time, and where `goes_on` says so at others.
+    pub(super) fn run(&self, lane: &LaneFunc, goes_on: &mut dyn FnMut() -> bool) -> Option<Finder> {
+        let [first, others @ ..] = Timing::several(0);
+        let at = |timing| self.run_at(lane, timing);
+        at(first).or_else(|| match goes_on() {
+            true => others.into_iter().find_map(at),
+            false => None,
+        })
+    }
+
+    fn run_at(&self, lane: &LaneFunc, timing: Timing) -> Option<Finder> {
+        let mut wants = self.wants.iter().enumerate();
+        wants.find_map(|(run, want)| match self.ready.run(lane, run, timing) {
+            Err(_) => Some(Finder::Interpreter),
+            Ok(found) => (found != *want).then_some(Finder::Bits),
+        })
     }
 
     /// Whether some run of a lane function has a fault.
@@ -153,26 +156,44 @@ impl<'a> Subject<'a> {
         (0..self.wants.len()).any(|run| self.ready.run(lane, run, timing).is_err())
     }
 
-    /// Notes a fault at an instruction of `func`, which nobody may have found.
-    pub(super) fn note(
+    /// Notes who finds a fault at an instruction of `func`, in what is made of it. One that no run reaches, or that is spared,
+    /// is run at one time alone.
+    pub(super) fn judge(
         &self,
         report: &mut Report,
-        (fault, found): (&'static str, Option<Finder>),
+        (fault, lane): (&'static str, Result<LaneFunc, Finder>),
+        (func, inst): (&Func, Inst),
+        reached: &mut dyn FnMut() -> bool,
+    ) {
+        let goes_on = &mut || !is_spared(fault, self.name()) && reached();
+        let found = match lane {
+            Err(finder) => Some(finder),
+            Ok(lane) => self.run(&lane, goes_on),
+        };
+        match found {
+            Some(finder) => report.found(fault, finder),
+            None if reached() => self.survived(report, fault, (func, inst)),
+            None => report.unreached(fault),
+        }
+    }
+
+    /// Notes a fault at an instruction of `func` that nobody has found.
+    pub(super) fn survived(
+        &self,
+        report: &mut Report,
+        fault: &'static str,
         (func, inst): (&Func, Inst),
     ) {
-        report.note(fault, found);
-        if found.is_none() {
-            let data = func.inst(inst);
-            report.survived(Survivor {
-                fault,
-                function: self.ready.name.clone(),
-                warps: self.warps,
-                inst: format!(
-                    "`{}` at {}, instruction {inst:?}",
-                    data.op.mnemonic(),
-                    data.loc
-                ),
-            });
-        }
+        let data = func.inst(inst);
+        report.survived(Survivor {
+            fault,
+            function: self.ready.name.clone(),
+            warps: self.warps,
+            inst: format!(
+                "`{}` at {}, instruction {inst:?}",
+                data.op.mnemonic(),
+                data.loc
+            ),
+        });
     }
 }

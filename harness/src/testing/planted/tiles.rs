@@ -253,16 +253,10 @@ pub(super) fn plant(subject: &Subject<'_>, report: &mut Report) {
                 if !(fault.plant)(&mut func, inst) {
                     continue;
                 }
-                let found = match subject.lowered(name, func) {
-                    Err(_) => Some(Finder::Verifier),
-                    Ok(lane) => subject.run(&lane),
-                };
+                let lane = subject.lowered(name, func).map_err(|_| Finder::Verifier);
                 let reach = || is_reached(subject, name, placed, inst);
-                if found.is_none() && !*reached.entry(inst).or_insert_with(reach) {
-                    report.unreached(fault.name);
-                    continue;
-                }
-                subject.note(report, (fault.name, found), (placed, inst));
+                let reached = &mut || *reached.entry(inst).or_insert_with(reach);
+                subject.judge(report, (fault.name, lane), (placed, inst), reached);
             }
         }
     }
