@@ -21,11 +21,10 @@ use crate::passes::{
 };
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, lanes_of, warps_of};
-use crate::schedule::homes::homes;
-use crate::schedule::pipeline::{MAX_STAGES, deepest, pipeline};
+use crate::schedule::depth::{Staged, staged};
 use crate::schedule::place::place;
 use crate::schedule::results::results;
-use crate::schedule::{adjoin::adjoin, rotate::rotate, small_views, waits::wait_late};
+use crate::schedule::{rotate::rotate, small_views};
 use crate::target::{Approximations, Bounds, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
@@ -282,18 +281,17 @@ fn distribute(
     let stores = boxes::boxes_of(&boxed) == Boxed::All;
     let assigned = assign(boxed.into_owned(), target, &options.schedule)?;
     observe(SCHEDULE[0], &assigned);
-    match expand(assigned, target, options, facts, observe) {
-        // Lanes store a result through less shared memory.
-        Err(_) if stores => {
-            let boxes = Boxed::Loads;
-            let facts = Facts {
-                boxes,
-                ..facts.clone()
-            };
-            distribute(block, target, options, &facts, observe)
-        }
-        found => found,
+    let staged = stated_layouts(assigned, target, options, facts, observe)?;
+    if staged.fits || !stores {
+        return lanes(&staged, target, options, facts, observe);
     }
+    // Lanes store a result through less shared memory.
+    let boxes = Boxed::Loads;
+    let facts = Facts {
+        boxes,
+        ..facts.clone()
+    };
+    distribute(block, target, options, &facts, observe)
 }
 
 /// What [`lower`] goes on from for launches in which boxes of arrays can be copied, as
@@ -351,6 +349,18 @@ pub fn expand(
     facts: &Facts,
     observe: &mut Observer<'_>,
 ) -> Result<LaneFunc, Diagnostics> {
+    let staged = stated_layouts(assigned, target, options, facts, observe)?;
+    lanes(&staged, target, options, facts, observe)
+}
+
+/// The stages of the schedule after the layouts are stated.
+fn stated_layouts(
+    assigned: ScheduleFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    observe: &mut Observer<'_>,
+) -> Result<Staged, Diagnostics> {
     let outside = |message: String| Diagnostic::new(Loc::none(), message);
     options.schedule.check(&target.gpu).map_err(outside)?;
     let stated = options.schedule.warps;
@@ -365,46 +375,32 @@ pub fn expand(
     let placed = place(assigned, &target.gpu)?;
     observe(SCHEDULE[1], &placed);
     let rotated = rotate(&placed, options)?;
-    in_slots((rotated, placed), target, options, facts, observe)
+    in_slots((rotated, placed), target, options, facts)
 }
 
-/// The stages from [`rotate`] on: of what it gave, or else of what it was given.
+/// The stages from what [`rotate`] gave on, up to the lowering.
 fn in_slots(
     (rotated, placed): (Option<PlacedFunc>, PlacedFunc),
     target: &Target,
     options: &Options,
     facts: &Facts,
+) -> Result<Staged, Diagnostics> {
+    let may_end = |op: &Op| options.bounds == Bounds::Checked && op.is_checked();
+    staged((rotated, placed), target, (options, facts), &may_end)
+}
+
+/// The lowering and what comes after it.
+fn lanes(
+    staged: &Staged,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
     observe: &mut Observer<'_>,
 ) -> Result<LaneFunc, Diagnostics> {
-    let stated = options.schedule.stages.map(i64::from);
-    let may_end = |op: &Op| options.bounds == Bounds::Checked && op.is_checked();
-    // Shared memory may be too small for what runs ahead; only a depth that is stated stays.
-    let most = stated.map_or_else(|| deepest(&placed), |_| MAX_STAGES);
-    let least = if stated.is_some() { most } else { 1 };
-    let rotated = rotated.iter().map(|func| (func, least.max(2)));
-    let tries = rotated.chain([(&placed, least)]);
-    let tries = tries.flat_map(|(func, least)| (least..=most).rev().map(move |most| (func, most)));
-    let mut refused = Diagnostics::new();
-    for (func, most) in tries {
-        let housed = homes(func.clone(), &may_end)?;
-        let left = results(housed.clone())?;
-        let pipelined = pipeline(left.clone(), target, (stated, most), &may_end)?;
-        let waiting = wait_late(pipelined.clone())?;
-        for last in adjoin(&waiting)?.iter().chain([&waiting]) {
-            match distributed::lower(last, target, options, facts) {
-                Ok(lane) => {
-                    let stages = [func, &housed, &left, &pipelined, &waiting, last];
-                    (2..)
-                        .zip(stages)
-                        .for_each(|(at, func)| observe(SCHEDULE[at], func));
-                    return end(lane, target, options, facts, observe);
-                }
-                Err(error) if !waiting.has_buffers() => return Err(error),
-                Err(error) => refused = error,
-            }
-        }
-    }
-    Err(refused)
+    let lane = distributed::lower(staged.last(), target, options, facts)?;
+    let stages = SCHEDULE[2..].iter().zip(&staged.stages);
+    stages.for_each(|(name, func)| observe(name, func));
+    end(lane, target, options, facts, observe)
 }
 
 /// The stages after one of them, of a function as it stands: what tests plant faults behind. What comes behind `place` and
@@ -424,7 +420,8 @@ pub fn resume(
         "assign" => expand(verify::schedule(func)?, target, options, facts, observe),
         "rotate" => {
             let func = PlacedFunc::new(func)?;
-            in_slots((None, func), target, options, facts, observe)
+            let staged = in_slots((None, func), target, options, facts)?;
+            lanes(&staged, target, options, facts, observe)
         }
         _ if SCHEDULE.contains(&stage) => {
             let func = results(PlacedFunc::new(func)?)?;

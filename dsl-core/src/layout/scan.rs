@@ -37,6 +37,30 @@ impl ScanStep {
         last_before(register, (level, self.passed.register), direction)
     }
 
+    /// Whether a last prefix may be in another warp than who takes it.
+    pub fn passes_warps(&self) -> bool {
+        self.passed.warp != 0 || matches!(self.levels, ScanLevels::Warps(_))
+    }
+
+    /// The lane and warp bits that do not vary among the threads with last prefixes of lower halves.
+    pub fn fixed(&self, layout: &LinearLayout) -> Point {
+        let zeros = |columns: &[u64]| {
+            let bits = columns.iter().enumerate();
+            bits.fold(0, |mask, (bit, &column)| {
+                mask | u32::from(column == 0) << bit
+            })
+        };
+        let level = match self.levels {
+            ScanLevels::Lane(bit) => 1 << bit,
+            ScanLevels::Register(_) | ScanLevels::Warps(_) => 0,
+        };
+        Point {
+            register: 0,
+            lane: self.passed.lane | level | zeros(layout.lane_columns()),
+            warp: self.passed.warp | zeros(layout.warp_columns()),
+        }
+    }
+
     /// The same for a lane.
     pub fn lane(&self, lane: u32, direction: Direction) -> Option<u32> {
         let level = match self.levels {

@@ -7,9 +7,10 @@ use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{CompareOp, DType, Op, Type, Value, op};
 use crate::layout::{
-    Conversion, ConversionLimits, LaneSource, LinearLayout, SharedAccess, SharedPlan, SharedSide,
-    ShufflePlan, ThreadMap,
+    Conversion, LaneSource, LinearLayout, SharedAccess, SharedPlan, SharedSide, ShufflePlan,
+    ThreadMap,
 };
+use crate::schedule::room::conversion_limits;
 
 impl Lowering<'_> {
     /// The registers of a tile in another layout.
@@ -19,10 +20,8 @@ impl Lowering<'_> {
         dtype: DType,
         layout: &Rc<LinearLayout>,
     ) -> Result<Registers> {
-        let mut limits = ConversionLimits::new(dtype.bytes(), self.target);
-        if self.loops == 0 {
-            limits.scratch_bytes = limits.scratch_bytes.max(self.spare_bytes());
-        }
+        let ring_bytes = (self.loops == 0).then_some(self.ring_bytes);
+        let limits = conversion_limits(dtype.bytes(), ring_bytes, self.target);
         let plan = Conversion::plan(&tile.layout, layout, &limits)
             .map_err(|error| self.layout_error(&error))?;
         let source = &tile.registers;
@@ -138,12 +137,6 @@ impl Lowering<'_> {
         });
         let filled: Vec<Value> = filled.collect();
         self.join(&filled)
-    }
-
-    /// What a conversion outside of loops may take and the function takes no more shared memory for it.
-    fn spare_bytes(&self) -> u32 {
-        let most = self.ring_bytes.min(i64::from(self.target.gpu.shared_bytes));
-        u32::try_from(most).unwrap_or(0)
     }
 
     /// The conditions under which accesses happen; `None` when they always do.

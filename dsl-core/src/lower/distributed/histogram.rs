@@ -11,21 +11,14 @@ use super::registers::{Registers, owners};
 use super::{Lowering, Result};
 use crate::ir::{AtomicOp, BinaryOp, Class, CompareOp, DType, Literal, Op, Shape, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
+use crate::schedule::room::{COUNTER, Copies};
 use crate::target::{LANE_BITS, WARP_LANES};
-
-/// Bytes of a counter.
-const COUNTER: i64 = 4;
-
-/// Elements of a tile for each counter that is cleared and added up with it.
-const ELEMENTS_PER_COUNTER: i64 = 8;
 
 /// Counters in shared memory: those of a bin lie side by side, bin by bin, the spare ones last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counters {
     base: Value,
-    bins: i64,
-    /// Log2 of the copies.
-    copy_bits: u32,
+    copies: Copies,
 }
 
 /// The elements of a histogram.
@@ -36,23 +29,17 @@ struct Numbers {
     layout: Rc<LinearLayout>,
 }
 
-/// Log2 of the most copies, up to one for each lane, of which there are at most `counters` and which
-/// take at most `bytes`.
-fn copies(bins: i64, counters: i64, bytes: u32) -> u32 {
-    let most = counters.min(i64::from(bytes) / COUNTER) / bins;
-    (most.max(1) as u64).ilog2().min(WARP_LANES.ilog2())
-}
-
 impl Lowering<'_> {
     /// How many counters one access moves.
     fn counters_of_access(&self) -> i64 {
         i64::from(self.target.vector_bytes) / COUNTER
     }
 
-    /// How many counters, in whole vectors.
-    fn counters_of(&self, bins: i64, copy_bits: u32) -> i64 {
-        let counters = (bins + 1) << copy_bits;
-        (counters as u64).next_multiple_of(self.counters_of_access() as u64) as i64
+    fn counters(&mut self, copies: Copies) -> Counters {
+        Counters {
+            base: self.shared(DType::I32, copies.counters(self.target)),
+            copies,
+        }
     }
 
     pub(super) fn histogram(&mut self, result: Value, op: &op::Histogram) -> Result<()> {
@@ -65,17 +52,7 @@ impl Lowering<'_> {
             return Ok(());
         }
         let elements = block.ty(x).shape.elements() as i64;
-        let copy_bits = copies(
-            bins,
-            elements / ELEMENTS_PER_COUNTER,
-            self.target.gpu.exchange_bytes,
-        );
-        let count = self.counters_of(bins, copy_bits);
-        let counters = Counters {
-            base: self.shared(DType::I32, count),
-            bins,
-            copy_bits,
-        };
+        let counters = self.counters(Copies::of_tile(bins, elements, self.target));
         self.clear(&counters);
         self.barrier();
         self.increment(&counters, &numbers);
@@ -86,13 +63,7 @@ impl Lowering<'_> {
     /// Begins the counters that stay in place while a loop runs, all zero.
     pub(super) fn begin_resident(&mut self, root: Value) {
         let bins = self.block.ty(root).shape.elements() as i64;
-        let copy_bits = copies(bins, i64::MAX, self.target.gpu.exchange_bytes);
-        let count = self.counters_of(bins, copy_bits);
-        let counters = Counters {
-            base: self.shared(DType::I32, count),
-            bins,
-            copy_bits,
-        };
+        let counters = self.counters(Copies::new(bins, i64::MAX, self.target));
         self.clear(&counters);
         self.barrier();
         self.counters.insert(root, counters);
@@ -122,7 +93,7 @@ impl Lowering<'_> {
             .builder
             .filled(Literal::from_bits(DType::I32, 0), shape);
         let step = vector * i64::from(WARP_LANES << warp_bits);
-        let count = self.counters_of(counters.bins, counters.copy_bits);
+        let count = counters.copies.counters(self.target);
         for first in (0..count).step_by(step as usize) {
             let offset = self.thread_offset(&thread, first as u32);
             let mask = (first + step > count).then(|| {
@@ -161,11 +132,11 @@ impl Lowering<'_> {
         let mask = self.owned_mask(mask, owner, registers.len());
         let number = self.pick(&numbers.registers, &registers);
         let mut offset = self.bin(counters, number, numbers.dtype, mask);
-        if counters.copy_bits > 0 {
-            let amount = u64::from(counters.copy_bits);
+        if counters.copies.bits > 0 {
+            let amount = u64::from(counters.copies.bits);
             let amount = self.builder.bits_like(offset, DType::I32, amount);
             offset = self.builder.shl(offset, amount);
-            let copy = self.copy_of_lane(counters.copy_bits);
+            let copy = self.copy_of_lane(counters.copies.bits);
             let copy = self.repeated(copy, registers.len());
             offset = self.builder.or(offset, copy);
         }
@@ -200,9 +171,11 @@ impl Lowering<'_> {
         };
         let x = self.builder.cast(x, signed);
         let mut bin = self.builder.bitcast(x, unsigned);
-        let spare = self.builder.bits_like(x, unsigned, counters.bins as u64);
-        let always =
-            dtype.class() == Class::Unsigned && u128::from(dtype.mask()) < counters.bins as u128;
+        let spare = self
+            .builder
+            .bits_like(x, unsigned, counters.copies.bins as u64);
+        let always = dtype.class() == Class::Unsigned
+            && u128::from(dtype.mask()) < counters.copies.bins as u128;
         if !always {
             bin = self.builder.binary(BinaryOp::Minimum, bin, spare);
         }
@@ -218,13 +191,13 @@ impl Lowering<'_> {
         let init = init.map(|init| self.get(init));
         let places = self.indices(&layout, (1 << layout.tile_bits()) - 1);
         let places = self.distinct(&places, &layout);
-        let amount = u64::from(counters.copy_bits);
+        let amount = u64::from(counters.copies.bits);
         let amount = self.builder.bits_like(places, DType::I64, amount);
         let first = self.builder.shl(places, amount);
-        let width = (1_u32 << counters.copy_bits).min(self.counters_of_access() as u32);
+        let width = (1_u32 << counters.copies.bits).min(self.counters_of_access() as u32);
         let count = self.builder.ty(places).shape.elements() as u32;
         let mut sum = init.map(|init| self.distinct(&init, &layout));
-        for copy in (0..1_u64 << counters.copy_bits).step_by(width as usize) {
+        for copy in (0..1_u64 << counters.copies.bits).step_by(width as usize) {
             let distance = self.builder.bits_like(first, DType::I64, copy);
             let op = Op::LaneLoad(op::LaneLoad {
                 base: counters.base,

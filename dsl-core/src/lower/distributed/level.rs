@@ -6,6 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{AtomicOp, Class, DType, Func, Op, Region, Value, op};
 use crate::layout::{Point, ThreadMap};
 use crate::lower::combine::Combines;
+use crate::schedule::room::lines_at_once;
 use crate::target::LANE_BITS;
 
 /// A reduction under way: a vector of each source, and the bits of the register number that are left.
@@ -20,16 +21,6 @@ pub(super) struct Combiner {
     /// Whether swapped operands give the same result.
     pub(super) commutative: bool,
     pub(super) dtypes: Vec<DType>,
-}
-
-impl Combiner {
-    /// Bytes of one element of every source.
-    fn bytes(&self) -> i64 {
-        self.dtypes
-            .iter()
-            .map(|dtype| i64::from(dtype.bytes()))
-            .sum()
-    }
 }
 
 impl<'a> Combines<'a> for Lowering<'a> {
@@ -174,8 +165,7 @@ impl Lowering<'_> {
         }
         let owner = self.all_zero(equal);
         let count = 1_u32 << partial.bits.len();
-        let most = self.together(slots.into(), combiner) as u32;
-        let size = count.min(1 << most.ilog2());
+        let size = lines_at_once((slots, count), &combiner.dtypes, self.target);
         let mut columns = vec![Vec::new(); partial.values.len()];
         for first in (0..count).step_by(size as usize) {
             let own: Vec<u32> = (first..first + size).collect();
@@ -213,12 +203,6 @@ impl Lowering<'_> {
         }
         partial.values = columns.iter().map(|parts| self.joined(parts)).collect();
         Ok(())
-    }
-
-    /// How many registers of `slots` elements each shared memory holds at a time, at least one.
-    pub(super) fn together(&self, slots: i64, combiner: &Combiner) -> usize {
-        let space = i64::from(self.target.gpu.shared_bytes);
-        (space / (slots * combiner.bytes())).max(1) as usize
     }
 
     /// Combines neighbours until one is left.

@@ -171,13 +171,12 @@ impl Lowering<'_> {
         let op::Store {
             offsets,
             value,
-            mask,
             cache,
             ..
         } = *op;
         let (layout, values) = (self.layout(value), self.get(value));
         let mut access = self.access(&op.access(), &layout)?;
-        self.keep_highest(&mut access, (inst, offsets, mask), &layout)?;
+        self.keep_highest(&mut access, (inst, op), &layout)?;
         self.order_access(
             access.argument,
             Touch {

@@ -48,9 +48,9 @@ use crate::facts::Facts;
 use crate::ir::{Func, Inst, Op, Stage, Value};
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::allocate::allocate;
-use crate::passes::apart::{self, Apart};
 use crate::passes::indices::Indices;
 use crate::schedule::PlacedFunc;
+use crate::schedule::room::stores_apart;
 use crate::target::{Bounds, LANE_BITS, Options, Schedule, Target};
 use crate::verify::{self, LaneFunc};
 use histogram::Counters;
@@ -97,16 +97,6 @@ pub(crate) fn lower(
             return Err(error);
         }
     }
-}
-
-/// The stores that write no element twice.
-fn stores_apart(block: &Func, facts: &Facts) -> BTreeSet<Inst> {
-    let stores = apart::stores(block).into_iter();
-    let known = stores.filter(|(_, apart)| match apart {
-        Apart::Always => true,
-        Apart::Where(_) => facts.apart,
-    });
-    known.map(|(inst, _)| inst).collect()
 }
 
 fn leaves_products(block: &Func) -> bool {

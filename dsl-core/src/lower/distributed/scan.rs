@@ -12,6 +12,7 @@ use crate::ir::{BinaryOp, DType, Direction, Literal, Op, Type, Value, op};
 use crate::layout::scan::{ScanLevels, ScanStep, last, scan_steps};
 use crate::layout::{LinearLayout, Point, ThreadMap};
 use crate::lower::combine::Combines;
+use crate::schedule::room::lines_at_once;
 use crate::semantics::reduction::{identity, only_op};
 use crate::target::LANE_BITS;
 
@@ -99,8 +100,7 @@ impl Lowering<'_> {
         let (firsts, places) = grouped(sources.iter().copied());
         let lines: Vec<u32> = firsts.iter().map(|&at| sources[at as usize]).collect();
         let last: Vec<Value> = prefixes.iter().map(|&x| self.elements(x, &lines)).collect();
-        let across_warps = step.passed.warp != 0 || matches!(step.levels, ScanLevels::Warps(_));
-        let carries = if across_warps {
+        let carries = if step.passes_warps() {
             self.carries_by_memory(scan, layout, step, (&last, lines.len() as u32))?
         } else {
             vec![self.carry_by_shuffle(scan, step, last)]
@@ -194,23 +194,13 @@ impl Lowering<'_> {
     /// Where the last prefixes lie in shared memory: lanes that differ, then the warps of the step,
     /// then other warps.
     fn meeting(&self, scan: &Scan, layout: &LinearLayout, step: &ScanStep) -> Meeting {
-        let zeros = |columns: &[u64]| {
-            let bits = columns.iter().enumerate();
-            bits.fold(0, |mask, (bit, &column)| {
-                mask | u32::from(column == 0) << bit
-            })
-        };
         let passed = step.passed;
         let (level, run) = match &step.levels {
             ScanLevels::Register(_) => (0, Vec::new()),
             ScanLevels::Lane(bit) => (1 << bit, Vec::new()),
             ScanLevels::Warps(bits) => (0, bits.clone()),
         };
-        let fixed = Point {
-            register: 0,
-            lane: passed.lane | level | zeros(layout.lane_columns()),
-            warp: passed.warp | zeros(layout.warp_columns()),
-        };
+        let fixed = step.fixed(layout);
         let value = Point {
             register: 0,
             lane: scan.last(passed.lane) | scan.first(level),
@@ -259,8 +249,7 @@ impl Lowering<'_> {
             lane: meeting.lane.clone(),
             warp: meeting.warp.clone(),
         };
-        let most = self.together(meeting.slots.into(), &scan.combiner) as u32;
-        let size = count.min(1 << most.ilog2());
+        let size = lines_at_once((meeting.slots, count), &scan.combiner.dtypes, self.target);
         let mut parts = Vec::new();
         for first in (0..count).step_by(size as usize) {
             let own: Vec<u32> = (first..first + size).collect();

@@ -12,10 +12,8 @@ use super::tile::Scope;
 use super::{Lowering, Result};
 use crate::ir::{AtomicOp, CompareOp, DType, Inst, Op, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
+use crate::schedule::room::{repeated_axes, table_slots};
 use crate::target::{LANE_BITS, WARP_LANES};
-
-/// The most slots of a table: 12 bytes each.
-const MOST_SLOTS: i64 = 2048;
 
 /// An odd number whose multiples spread over 64 bits: 2^64 by the golden ratio.
 const GOLDEN: i64 = 0x9E37_79B9_7F4A_7C15_u64.cast_signed();
@@ -36,22 +34,15 @@ impl Lowering<'_> {
     pub(super) fn keep_highest(
         &mut self,
         access: &mut Access,
-        (inst, offsets, mask): (Inst, Value, Option<Value>),
+        (inst, op): (Inst, &op::Store),
         layout: &Rc<LinearLayout>,
     ) -> Result<()> {
-        let shape = self.block.ty(offsets).shape;
-        let indices = &self.indices;
-        let repeated: Vec<usize> = (0..shape.rank())
-            .filter(|&axis| shape.extent(axis) > 1 && indices.fact(offsets).axis(axis).is_still())
-            .collect();
-        let settled = mask.is_none_or(|mask| {
-            let facts = indices.fact(mask);
-            repeated.iter().all(|&axis| facts.axis(axis).is_still())
-        });
-        if !settled || !self.apart.contains(&inst) {
+        let repeated = repeated_axes(self.block, &self.indices, op);
+        let Some(repeated) = repeated.filter(|_| self.apart.contains(&inst)) else {
             self.find_highest(access, layout);
             return Ok(());
-        }
+        };
+        let shape = self.block.ty(op.offsets).shape;
         for axis in repeated {
             let mask = layout
                 .dim_mask(axis)
@@ -85,7 +76,7 @@ impl Lowering<'_> {
         if count == 1 {
             return;
         }
-        let slots = count.min(MOST_SLOTS);
+        let slots = table_slots(count);
         let table = Table {
             shown: self.shared(DType::I64, slots),
             highest: self.shared(DType::I32, slots + 1),

@@ -14,6 +14,7 @@ use crate::ir::{Func, Inst, Op, Region, op};
 use crate::target::Target;
 
 use usage::{Buffer, Usage};
+pub(crate) use usage::{Exchanges, buffer_bytes};
 
 /// How many buffers an error names.
 const NAMED: usize = 5;
@@ -24,7 +25,7 @@ const NAMED: usize = 5;
 /// # Errors
 /// When a thread block takes more shared memory than there is.
 pub fn allocate(func: &mut Func, target: &Target) -> Result<(), Diagnostics> {
-    let usage = Usage::of(func);
+    let usage = Usage::of(func, &Exchanges::new(), i64::MAX);
     let buffers = &usage.buffers;
     let (offsets, waiting) = if func.warps == 0 {
         let offsets = place(buffers, target.line_bytes, |_, _| false);
@@ -46,7 +47,7 @@ pub fn allocate(func: &mut Func, target: &Target) -> Result<(), Diagnostics> {
 /// needed, if there are not as many.
 fn shared(usage: &Usage, target: &Target) -> Result<(Vec<i64>, BTreeSet<usize>), i64> {
     let (buffers, gpu) = (&usage.buffers, &target.gpu);
-    let least = end(buffers, &place(buffers, target.vector_bytes, |_, _| false));
+    let least = least(buffers, target);
     let limit = i64::from(gpu.shared_bytes);
     if least > limit {
         return Err(least);
@@ -72,6 +73,21 @@ fn shared(usage: &Usage, target: &Target) -> Result<(Vec<i64>, BTreeSet<usize>),
             None => return Ok((offsets, waiting)),
         };
     }
+}
+
+/// The bytes of shared memory that a function takes at least, as a schedule function says it: `exchanges` are what its ops
+/// take besides buffers, each of which has at most so many slots.
+pub(crate) fn least_bytes(
+    func: &Func,
+    target: &Target,
+    exchanges: &Exchanges,
+    most_slots: i64,
+) -> i64 {
+    least(&Usage::of(func, exchanges, most_slots).buffers, target)
+}
+
+fn least(buffers: &[Buffer], target: &Target) -> i64 {
+    end(buffers, &place(buffers, target.vector_bytes, |_, _| false))
 }
 
 /// The offset of each buffer: the lowest multiple of `align`, and of its own, that leaves it apart from those before it

@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ir::operand::PATTERN;
-use crate::ir::{Func, Inst, Op, Region, Value, op};
+use crate::ir::{DType, Func, Inst, Op, Region, Value, op};
 use crate::verify::left_by_branches;
 
-/// A buffer, as an `alloc` begins it.
+/// What ops of a schedule function take in shared memory besides its buffers: bytes at once, time after time.
+pub(crate) type Exchanges = BTreeMap<Inst, Vec<Vec<i64>>>;
+
+/// A buffer, as an `alloc` begins it, or an op of a schedule function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffer {
     pub(super) alloc: Inst,
@@ -43,9 +46,12 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    pub(super) fn of(func: &Func) -> Self {
+    /// Of a lane function, or of a schedule function with what its ops take besides, each buffer with at most so many slots.
+    pub(super) fn of(func: &Func, exchanges: &Exchanges, most_slots: i64) -> Self {
         let mut reader = Reader {
             func,
+            exchanges,
+            most_slots,
             numbers: BTreeMap::new(),
             buffers: Vec::new(),
             multiplied: BTreeSet::new(),
@@ -84,6 +90,8 @@ impl Usage {
 
 struct Reader<'a> {
     func: &'a Func,
+    exchanges: &'a Exchanges,
+    most_slots: i64,
     numbers: BTreeMap<Value, usize>,
     buffers: Vec<Buffer>,
     /// What products may read that nobody has waited for.
@@ -105,42 +113,13 @@ impl Reader<'_> {
                     events.push(Event::Touch(number));
                 }
             }
-            if let Op::GroupMma(op) = op {
-                for operand in [op.a, op.b] {
-                    if let Some(&number) = self.numbers.get(&operand) {
-                        self.buffers[number].align = PATTERN;
-                        self.multiplied.insert(number);
-                    }
-                }
-            }
-            if let Op::CopyIn(op::CopyIn { target: base, .. })
-            | Op::CopyOut(op::CopyOut { source: base, .. }) = op
-                && let Some(&number) = self.numbers.get(base)
-            {
-                self.buffers[number].align = PATTERN;
-            }
-            if let Op::CopyOut(op) = op {
-                self.copied.extend(self.numbers.get(&op.source));
-            }
-            if let Op::WaitCopiesOut(op::WaitCopiesOut { pending: 0 })
-            | Op::WaitCopiesRead(op::WaitCopiesRead { pending: 0 }) = op
-            {
-                let read = std::mem::take(&mut self.copied);
-                events.extend(read.into_iter().map(Event::Touch));
-            }
-            if let Op::MbarrierInit(op) = op
-                && let Some(&number) = self.numbers.get(&op.word)
-            {
-                self.buffers[number].lasts = true;
-            }
-            if let Op::Settle(op::Settle { pending: 0, .. }) = op {
-                let read = std::mem::take(&mut self.multiplied);
-                events.extend(read.into_iter().map(Event::Touch));
-            }
+            self.asynchronous(op, &mut events);
             if let Op::Barrier(_) = op {
                 events.push(Event::Barrier);
             } else if let Op::Alloc(op) = op {
-                events.push(Event::Begin(self.buffer(inst, op)));
+                events.push(Event::Begin(self.alloc(inst, op)));
+            } else if let Op::Buffer(op) = op {
+                self.slots(inst, op, &mut events);
             } else if let Op::If(op) = op {
                 events.push(self.branches(op));
             } else if let Op::For(op) = op {
@@ -149,8 +128,51 @@ impl Reader<'_> {
                 let parts = [op.before, op.body].map(|it| self.region(it));
                 events.push(Event::Loop(parts));
             }
+            for bytes in self.exchanges.get(&inst).into_iter().flatten() {
+                let taken = bytes.iter().map(|&bytes| self.buffer(inst, bytes));
+                let taken: Vec<usize> = taken.collect();
+                events.extend(taken.iter().copied().map(Event::Begin));
+                events.extend(taken.into_iter().map(Event::Touch));
+            }
         }
         events
+    }
+
+    /// What tensor cores and bulk copies read, and the waits for that.
+    fn asynchronous(&mut self, op: &Op, events: &mut Vec<Event>) {
+        if let Op::GroupMma(op) = op {
+            self.multiplied_by([op.a, op.b]);
+        }
+        if let Op::DotSlots(op) = op {
+            self.multiplied_by([op.a, op.b]);
+        }
+        if let Op::CopyIn(op::CopyIn { target: base, .. })
+        | Op::CopyOut(op::CopyOut { source: base, .. })
+        | Op::CopyBox(op::CopyBox { buffer: base, .. })
+        | Op::CopySlot(op::CopySlot { buffer: base, .. }) = op
+            && let Some(&number) = self.numbers.get(base)
+        {
+            self.buffers[number].align = PATTERN;
+            if matches!(op, Op::CopyOut(_) | Op::CopySlot(_)) {
+                self.copied.insert(number);
+            }
+        }
+        if let Op::WaitCopiesOut(op::WaitCopiesOut { pending: 0 })
+        | Op::WaitCopiesRead(op::WaitCopiesRead { pending: 0 })
+        | Op::WaitSlots(op::WaitSlots { pending: 0 }) = op
+        {
+            let read = std::mem::take(&mut self.copied);
+            events.extend(read.into_iter().map(Event::Touch));
+        }
+        if let Op::MbarrierInit(op) = op
+            && let Some(&number) = self.numbers.get(&op.word)
+        {
+            self.buffers[number].lasts = true;
+        }
+        if let Op::Settle(op::Settle { pending: 0, .. }) = op {
+            let read = std::mem::take(&mut self.multiplied);
+            events.extend(read.into_iter().map(Event::Touch));
+        }
     }
 
     fn branches(&mut self, op: &op::If) -> Event {
@@ -164,21 +186,73 @@ impl Reader<'_> {
         Event::Branch([on_true, on_false])
     }
 
-    /// A new buffer.
-    fn buffer(&mut self, alloc: Inst, op: &op::Alloc) -> usize {
+    /// Buffers that the tensor cores read from now on.
+    fn multiplied_by(&mut self, operands: [Value; 2]) {
+        for operand in operands {
+            if let Some(&number) = self.numbers.get(&operand) {
+                self.buffers[number].align = PATTERN;
+                self.multiplied.insert(number);
+            }
+        }
+    }
+
+    fn alloc(&mut self, alloc: Inst, op: &op::Alloc) -> usize {
         let pointer = self.func.inst(alloc).results[0];
         let pointee = self.func.ty(pointer).pointee();
-        self.numbers.insert(pointer, self.buffers.len());
+        let bytes = pointee.map_or(0, |(dtype, _)| i64::from(dtype.bytes()));
+        let number = self.buffer(alloc, op.count * bytes);
+        self.numbers.insert(pointer, number);
+        number
+    }
+
+    /// A buffer with slots. Those that lie behind others are a part of these; those that boxes are copied to have words in
+    /// which phases are counted.
+    fn slots(&mut self, inst: Inst, op: &op::Buffer, events: &mut Vec<Event>) {
+        let func = self.func;
+        let buffer = func.inst(inst).results[0];
+        let bytes = buffer_bytes(func, buffer, self.most_slots);
+        if let Some(&front) = op.behind.and_then(|front| self.numbers.get(&front)) {
+            self.buffers[front].bytes += bytes;
+            self.numbers.insert(buffer, front);
+            return;
+        }
+        let number = self.buffer(inst, bytes);
+        self.numbers.insert(buffer, number);
+        events.push(Event::Begin(number));
+        let insts = func.all_insts();
+        let any = |is: &dyn Fn(&Op) -> bool| insts.iter().any(|&it| is(func.op(it)));
+        let filled = any(&|op| matches!(op, Op::CopyBox(op) if op.buffer == buffer));
+        let released = any(&|op| matches!(op, Op::ReleaseSlot(op) if op.buffer == buffer));
+        let slots = func.ty(buffer).buffer().map_or(1, |(_, slots)| slots);
+        let words = i64::from(slots).min(self.most_slots) * i64::from(DType::U64.bytes());
+        for _ in 0..u8::from(filled) + u8::from(filled && released) {
+            let number = self.buffer(inst, words);
+            self.buffers[number].lasts = true;
+            events.extend([Event::Begin(number), Event::Touch(number)]);
+        }
+    }
+
+    /// A new buffer.
+    fn buffer(&mut self, alloc: Inst, bytes: i64) -> usize {
         self.buffers.push(Buffer {
             alloc,
             align: 1,
-            bytes: op.count * pointee.map_or(0, |(dtype, _)| i64::from(dtype.bytes())),
+            bytes,
             first: 0,
             last: 0,
             lasts: false,
         });
         self.buffers.len() - 1
     }
+}
+
+/// Bytes of a buffer of a schedule function, with at most so many slots.
+pub(crate) fn buffer_bytes(func: &Func, buffer: Value, most_slots: i64) -> i64 {
+    let elements = func
+        .layout(buffer)
+        .map_or(0, |layout| func.linear(layout).registers());
+    let (dtype, slots) = func.ty(buffer).buffer().unwrap_or((DType::I8, 1));
+    i64::from(slots).min(most_slots) * i64::from(elements) * i64::from(dtype.bytes())
 }
 
 /// Notes when buffers begin and when they are used last. What begins before a loop and is used in it
