@@ -319,7 +319,7 @@ pub fn prepare_boxed(
 
 fn share(func: &Func, target: &Target, options: &Options) -> Share {
     Share {
-        warps: warps_of(func, &options.schedule),
+        warps: warps_of(func, &target.gpu, &options.schedule),
         shared_bytes: target.gpu.shared_bytes,
     }
 }

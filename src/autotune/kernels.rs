@@ -367,6 +367,7 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
     /// largest tile, with warps near those of the compiler's choice.
     fn sort(&mut self, search: &Search<'_>) -> Result<()> {
         let kernel = self.kernel;
+        let gpu = self.device.target().gpu;
         let base = kernel.configured().definition.config;
         let crashed = search.tuner.winners.crashed(search.problem)?;
         let mut sketch: Option<(K::Config, Option<Sketch>)> = None;
@@ -383,7 +384,10 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
                         self.traced(&at(kernel, plain)).ok()
                     }
                 };
-                sketch = Some((plain, traced.as_ref().map(Sketch::of)));
+                sketch = Some((
+                    plain,
+                    traced.as_ref().map(|traced| Sketch::of(traced, &gpu)),
+                ));
             }
             let schedule = schedule_of(kernel, config);
             let score = match sketch.as_ref().and_then(|(_, sketch)| sketch.as_ref()) {
@@ -472,7 +476,7 @@ impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
         }
         let gpu = self.device.target().gpu;
         let schedule = schedule_of(self.kernel, *config);
-        let sketch = Sketch::of(&self.traced(&at(self.kernel, *config)).ok()?);
+        let sketch = Sketch::of(&self.traced(&at(self.kernel, *config)).ok()?, &gpu);
         let threads = 32 * schedule.warps.unwrap_or(sketch.warps);
         let (own, room) = (
             sketch.bytes / threads as usize,

@@ -9,7 +9,7 @@ use crate::ir::index_map::dim_offset;
 use crate::ir::operand::group_sum;
 use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Precision, Region, Value};
 use crate::passes::indices::{Along, Indices};
-use crate::target::{LANE_BITS, Target};
+use crate::target::{Gpu, LANE_BITS, Target};
 
 impl MemoryAccess {
     /// The axes, the one along which offsets count up furthest first.
@@ -269,17 +269,13 @@ pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
         .expect("broken invariant: every bit of the tile is dealt once")
 }
 
-/// Bytes of what a lane loads of the largest tiles, all loads that a program makes together: with more it waits for all of them
-/// before it begins, and has few registers for what else it does.
-const LOADED_BYTES: usize = 256;
-
 /// Log2 of the number of warps that suits a function: about sixteen elements per lane of its largest
 /// tile, up to 64 before there are more than four warps, and not more where further warps can prevent it; fewer where a
-/// program without products, whose operands go to shared memory, loads more than [`LOADED_BYTES`] for them. Of sums of products
+/// program without products, whose operands go to shared memory, loads more bytes for them than the machine has it. Of sums of products
 /// alone a lane holds twice as many: the instructions of more groups would be narrower, and lanes that multiply read each
 /// number of an operand for more sums.
 #[must_use]
-pub fn warp_bits_for(func: &Func) -> u32 {
+pub fn warp_bits_for(func: &Func, gpu: &Gpu) -> u32 {
     let largest = func
         .all_insts()
         .into_iter()
@@ -288,7 +284,7 @@ pub fn warp_bits_for(func: &Func) -> u32 {
         .max()
         .unwrap_or(0);
     let loaded = loaded_bytes(func, func.body(), largest).max(1);
-    let held = (LOADED_BYTES / loaded).max(1).ilog2().min(6);
+    let held = (gpu.loaded_bytes / loaded).max(1).ilog2().min(6);
     let held = if multiplies(func) { 6 } else { held };
     let most = held + u32::from(adds_products_alone(func));
     let wanted = largest.saturating_sub(LANE_BITS + 4).min(2);

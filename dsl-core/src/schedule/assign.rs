@@ -20,7 +20,7 @@ use crate::layout::access::{Highest, access_layout, dot_layout, is_coalesced, wa
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::boxes::shared_by_groups;
 use crate::passes::indices::Indices;
-use crate::target::{Distribution, Schedule, Target, WARP_LANES};
+use crate::target::{Distribution, Gpu, Schedule, Target, WARP_LANES};
 use crate::verify::{self, BlockFunc, ScheduleFunc};
 
 /// States a layout for each tile that is computed, and converts what stores want otherwise.
@@ -35,7 +35,7 @@ pub fn assign(
     let mut func = block.into_inner();
     let outside = |message: String| Diagnostic::new(Loc::none(), message);
     schedule.check(&target.gpu).map_err(outside)?;
-    func.warps = warps_of(&func, schedule);
+    func.warps = warps_of(&func, &target.gpu, schedule);
     spread_fetches(&mut func);
     func.stage = Stage::Schedule;
     let chosen = choose(&func, target).map_err(|error| outside(error.to_string()))?;
@@ -55,14 +55,15 @@ pub fn assign(
 
 /// How many warps run a function.
 #[must_use]
-pub fn warps_of(func: &Func, schedule: &Schedule) -> u32 {
-    schedule.warps.unwrap_or_else(|| 1 << warp_bits_for(func))
+pub fn warps_of(func: &Func, gpu: &Gpu, schedule: &Schedule) -> u32 {
+    let suiting = || 1 << warp_bits_for(func, gpu);
+    schedule.warps.unwrap_or_else(suiting)
 }
 
 /// How many lanes of a GPU run a function together; nothing where tiles are not distributed.
 #[must_use]
 pub fn lanes_of(func: &Func, target: &Target, schedule: &Schedule) -> Option<usize> {
-    let lanes = || warps_of(func, schedule) as usize * WARP_LANES as usize;
+    let lanes = || warps_of(func, &target.gpu, schedule) as usize * WARP_LANES as usize;
     (target.distribution == Distribution::Distributed).then(lanes)
 }
 

@@ -187,6 +187,9 @@ pub struct Gpu {
     pub apart_bytes: i64,
     /// Elements of one tile that a lane may hold.
     pub tile_registers: u32,
+    /// Bytes of what a lane loads for its elements of the largest tiles, all loads that a program makes together: with more it
+    /// waits for all of them before it begins, and has few registers for what else it does.
+    pub loaded_bytes: usize,
     /// Registers of a multiprocessor.
     pub registers: u32,
     /// The fewest and the most registers that a thread can be held to.
@@ -220,6 +223,7 @@ const NO_GPU: Gpu = Gpu {
     exchange_bytes: 0,
     apart_bytes: 0,
     tile_registers: 0,
+    loaded_bytes: usize::MAX,
     registers: 0,
     thread_registers: (0, 0),
     most_warps: 0,
@@ -257,6 +261,7 @@ const fn gpu(
             exchange_bytes: 32 * 1024,
             apart_bytes: 8 * 1024,
             tile_registers: 256,
+            loaded_bytes: 256,
             registers: 65536,
             thread_registers: (24, 255),
             most_warps: 32,
