@@ -299,18 +299,17 @@ fn multiplies(func: &Func) -> bool {
 
 /// The bytes of one element of each load of so large a tile, of those that one way through a region makes.
 fn loaded_bytes(func: &Func, region: Region, largest: u32) -> usize {
-    let of = |&inst: &Inst| match func.op(inst) {
-        Op::Load(_) => {
-            let ty = func.ty(func.inst(inst).results[0]);
-            let is_largest = ty.shape.elements().trailing_zeros() == largest;
-            let bytes = ty.dtype().map_or(0, |dtype| dtype.bytes() as usize);
-            if is_largest { bytes } else { 0 }
-        }
-        op => {
+    let of = |&inst: &Inst| {
+        let op = func.op(inst);
+        if !matches!(op, Op::Load(_)) {
             let inner = op.regions().into_iter();
             let inner = inner.map(|region| loaded_bytes(func, region, largest));
-            inner.max().unwrap_or(0)
+            return inner.max().unwrap_or(0);
         }
+        let ty = func.ty(func.inst(inst).results[0]);
+        let is_largest = ty.shape.elements().trailing_zeros() == largest;
+        let bytes = ty.dtype().map_or(0, |dtype| dtype.bytes() as usize);
+        if is_largest { bytes } else { 0 }
     };
     func.region(region).insts.iter().map(of).sum()
 }
