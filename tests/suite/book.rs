@@ -179,7 +179,7 @@ fn limits_are_those_of_the_code() {
             gpu.thread_registers.1
         ),
         format!(
-            "| instructions of a lane of a GPU, as the compiler counts them | {MOST_INSTRUCTIONS} |"
+            "| instructions of a lane of a GPU where tiles make them many, as the compiler counts them | {MOST_INSTRUCTIONS} |"
         ),
         format!("| loops and branches inside each other | {MAX_DEPTH} |"),
         format!(

@@ -105,6 +105,7 @@ fn sizes_are_dots_of_each_kernel() {
     // Two kernels of two sizes each, and no peers.
     assert_eq!(svg.matches("class=\"exact\"").count(), 4, "{svg}");
     assert_eq!(svg.matches("class=\"peer\"").count(), 0, "{svg}");
+    assert!(!svg.contains("NaN"), "{svg}");
     for about in ["softmax f32 4x1024: ", "vector_add f32 1024: ", ">2^12<"] {
         assert!(svg.contains(about), "{about}: {svg}");
     }

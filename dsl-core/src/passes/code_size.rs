@@ -38,14 +38,14 @@ pub(crate) fn longest(func: &Func) -> Loc {
     longest.map_or_else(Loc::none, |(loc, _)| loc.clone())
 }
 
-/// The most registers that a loop carries in a lane.
-pub(crate) fn carried(func: &Func) -> usize {
-    let mut most = 0;
+/// The most registers that a loop carries in a lane, and of how many values.
+pub(crate) fn carried(func: &Func) -> (usize, usize) {
+    let mut most = (0, 0);
     func.walk(func.body(), &mut |inst| {
         if matches!(func.op(inst), Op::While(_) | Op::For(_)) {
-            let results = func.inst(inst).results.iter();
-            let bytes: usize = results.map(|&it| bytes(func.ty(it))).sum();
-            most = most.max(bytes.div_ceil(WORD));
+            let results = &func.inst(inst).results;
+            let bytes: usize = results.iter().map(|&it| bytes(func.ty(it))).sum();
+            most = most.max((bytes.div_ceil(WORD), results.len()));
         }
     });
     most
@@ -144,6 +144,6 @@ mod tests {
         // A load, an addition, a conversion to two words each, as much in the loop with what it hands on, and a store of pieces.
         assert_eq!(instructions(&func), 1 + 4 + 8 + 8 + 4 + 4);
         assert_eq!(steps(&func), 6);
-        assert_eq!(carried(&func), 8);
+        assert_eq!(carried(&func), (8, 1));
     }
 }

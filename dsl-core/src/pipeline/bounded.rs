@@ -44,7 +44,7 @@ pub(super) fn lower(
     let other = others(lane.warps, target.gpu.most_warps).find(fits);
     match (options.schedule.warps, other) {
         (None, Some(warps)) => distribute(block, target, &on(warps), facts, observe),
-        (_, other) => Err(refused(excess, other).into()),
+        (stated, other) => Err(refused(excess, stated, other).into()),
     }
 }
 
@@ -59,8 +59,8 @@ fn others(warps: u32, most: u32) -> impl Iterator<Item = u32> {
 /// What a lane has too much of.
 fn excess(lane: &LaneFunc, gpu: &Gpu) -> Option<Diagnostic> {
     let (warps, most) = (of_warps(lane.warps), gpu.thread_registers.1 as usize);
-    let carried = carried(lane);
-    let message = if carried > most {
+    let (carried, values) = carried(lane);
+    let message = if carried > most && carried > WORDS * values {
         format!(
             "a loop carries {carried} registers of each lane on {warps}, expected at most {most}"
         )
@@ -76,10 +76,12 @@ fn excess(lane: &LaneFunc, gpu: &Gpu) -> Option<Diagnostic> {
     Some(Diagnostic::new(longest(lane), message))
 }
 
-fn refused(excess: Diagnostic, other: Option<u32>) -> Diagnostic {
-    excess.note(match other {
-        Some(other) => format!("use {}, or a smaller tile", of_warps(other)),
-        None => "use a smaller tile".to_string(),
+/// What is prepared for some warps, as which products are cut, need not fit any other number though a launch that asks for it does.
+fn refused(excess: Diagnostic, stated: Option<u32>, other: Option<u32>) -> Diagnostic {
+    excess.note(match (stated, other) {
+        (_, Some(other)) => format!("use {}, or a smaller tile", of_warps(other)),
+        (Some(_), None) => "use other warps, or a smaller tile".to_string(),
+        (None, None) => "use a smaller tile".to_string(),
     })
 }
 

@@ -11,7 +11,10 @@ pub(super) struct Scale {
 impl Scale {
     /// From the power below all numbers to the one above.
     pub(super) fn of(base: f64, numbers: &[f64], pixels: [f64; 2]) -> Self {
-        let logs = numbers.iter().map(|number| number.log(base));
+        // A power's own logarithm may be beside its exponent by a rounding.
+        let logs = numbers
+            .iter()
+            .map(|number| (number.log(base) * 1e9).round() / 1e9);
         let least = logs.clone().fold(f64::INFINITY, f64::min).floor();
         let most = logs.fold(f64::NEG_INFINITY, f64::max).ceil();
         Self {
@@ -42,5 +45,19 @@ impl Scale {
     pub(super) fn marks(&self) -> impl Iterator<Item = f64> {
         let (least, most) = (self.least as i32, self.most as i32);
         (least..=most).map(|power| self.base.powi(power))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scale;
+
+    #[test]
+    fn powers_end_an_axis_where_they_are() {
+        for (base, power) in [(10.0, 3), (10.0, 6), (10.0, -1), (2.0, 29)] {
+            let ends = [f64::powi(base, power), f64::powi(base, power + 1)];
+            let marks: Vec<f64> = Scale::of(base, &ends, [0.0, 1.0]).marks().collect();
+            assert_eq!(marks, ends, "{base}^{power}");
+        }
     }
 }

@@ -91,13 +91,11 @@ fn panel(svg: &mut Svg, name: &str, rows: &[&Row], [left, top]: [f64; 2]) {
         for row in rows {
             let Some(rate) = rate(row) else { continue };
             let peer = row.peer.as_deref().unwrap_or("no peer");
-            let about = match class {
-                "peer" => format!("{peer}, {}: {rate:.0} GB/s", title(row)),
-                _ => format!(
-                    "{}: {rate:.0} GB/s, {:.2} of {peer}",
-                    title(row),
-                    row.ratio_to_best_peer.unwrap_or(f64::NAN)
-                ),
+            let name = title(row);
+            let about = match (class, row.ratio_to_best_peer) {
+                ("peer", _) => format!("{peer}, {name}: {rate:.0} GB/s"),
+                (_, Some(ratio)) => format!("{name}: {rate:.0} GB/s, {ratio:.2} of {peer}"),
+                (_, None) => format!("{name}: {rate:.0} GB/s"),
             };
             svg.dot(
                 class,
