@@ -7,6 +7,7 @@ use exactile_core::facts::Facts;
 use exactile_core::pipeline;
 use exactile_core::text::parse;
 use exactile_core::verify;
+use exactile_harness::testing::is_too_much_code;
 use exactile_harness::testing::programs::generate::{Limits, able, generate};
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
@@ -42,8 +43,10 @@ fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
         let observe = &mut pipeline::unobserved;
         let func = program.func.clone();
         let target = able[(index + turn) % able.len()];
-        let lane = pipeline::compile(func, &target, &options, &facts, observe)
-            .map_err(|error| error.to_string())?;
+        let lane = match pipeline::compile(func, &target, &options, &facts, observe) {
+            Err(error) if is_too_much_code(&error.to_string()) => continue,
+            lane => lane.map_err(|error| error.to_string())?,
+        };
         let name = format!("program_{index}_{warps}");
         let ptx = emit(&lane, &target, &name).map_err(|error| error.to_string())?;
         if let Some(assembler) = assembler

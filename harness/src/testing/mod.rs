@@ -12,7 +12,7 @@ pub mod programs;
 pub mod runtime;
 
 /// Whether an error says that a schedule leads to too much code for a lane.
-fn is_too_much_code(error: &str) -> bool {
+pub fn is_too_much_code(error: &str) -> bool {
     let texts = [
         " instructions, expected at most",
         " registers of each lane on ",
