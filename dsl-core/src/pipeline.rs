@@ -407,7 +407,7 @@ fn lanes(
 /// the stages that bring tiles to shared memory is the lowering.
 ///
 /// # Errors
-/// Those of [`compile`], and all that is wrong with the function.
+/// Those of [`compile`], all that is wrong with the function, and a name that no stage has.
 pub fn resume(
     stage: &str,
     func: Func,
@@ -434,8 +434,11 @@ pub fn resume(
                 options,
                 facts,
             };
-            let done = BLOCK.iter().position(|it| it.name == stage);
-            let (mut func, rest) = (func, &BLOCK[done.map_or(0, |done| done + 1)..]);
+            let Some(done) = BLOCK.iter().position(|it| it.name == stage) else {
+                let message = format!("there is no stage `{stage}`");
+                return Err(Diagnostic::new(Loc::none(), message).into());
+            };
+            let (mut func, rest) = (func, &BLOCK[done + 1..]);
             run(rest, &mut func, &context, observe)?;
             lower(&verify::block(func)?, target, options, facts, observe)
         }

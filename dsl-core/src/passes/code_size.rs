@@ -20,7 +20,7 @@ pub fn instructions(func: &Func) -> usize {
 
 /// As many of them as there would be if each lane had one word of every tile.
 #[must_use]
-pub fn steps(func: &Func) -> usize {
+pub(crate) fn steps(func: &Func) -> usize {
     let mut sum = 0;
     each(func, &mut |_, count| sum += usize::from(count > 0));
     sum

@@ -15,7 +15,7 @@ pub const MOST_INSTRUCTIONS: usize = 11_000;
 const WORDS: usize = 4;
 
 /// The code of a lane, on the warps that are asked for. Where nobody asks for any and those that suit the tiles lead to too much
-/// code, on the next number of warps that does not.
+/// code, on the next number of warps that does not; `observe` sees every number that is tried then.
 ///
 /// # Errors
 /// Those of the stages, and code beyond the bound: which numbers of warps lead to less.
@@ -37,15 +37,22 @@ pub(super) fn lower(
         },
         ..*options
     };
-    let fits = |warps: &u32| {
-        let lane = distribute(block, target, &on(*warps), facts, &mut unobserved);
-        lane.is_ok_and(|lane| self::excess(&lane, &target.gpu).is_none())
-    };
-    let other = others(lane.warps, target.gpu.most_warps).find(fits);
-    match (options.schedule.warps, other) {
-        (None, Some(warps)) => distribute(block, target, &on(warps), facts, observe),
-        (stated, other) => Err(refused(excess, stated, other).into()),
+    let stated = options.schedule.warps;
+    for warps in others(lane.warps, target.gpu.most_warps) {
+        let other = match stated {
+            None => distribute(block, target, &on(warps), facts, observe),
+            Some(_) => distribute(block, target, &on(warps), facts, &mut unobserved),
+        };
+        if let Ok(lane) = other
+            && self::excess(&lane, &target.gpu).is_none()
+        {
+            return match stated {
+                None => Ok(lane),
+                Some(_) => Err(refused(excess, stated, Some(warps)).into()),
+            };
+        }
     }
+    Err(refused(excess, stated, None).into())
 }
 
 /// Other numbers of warps than `warps`: more of them, the fewest first, then fewer.

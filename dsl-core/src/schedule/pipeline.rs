@@ -38,7 +38,7 @@ pub(super) const LONGEST_STEP: i64 = 1 << 40;
 type Now = BTreeMap<Value, Value>;
 
 /// The most stages that a loop of a function asks for, of those that there are.
-pub fn deepest(func: &Func) -> i64 {
+pub(super) fn deepest(func: &Func) -> i64 {
     let insts = func.all_insts().into_iter();
     let stages = insts.map(|inst| match func.op(inst).control() {
         Some(Control::For(op)) => op.stages.min(MAX_STAGES),

@@ -82,10 +82,11 @@ impl Reader<'_> {
     fn region(&mut self, region: Region) {
         for &inst in &self.func.region(region).insts {
             let op = self.func.op(inst);
-            if let Op::Buffer(_) = op {
-                let buffer = self.func.inst(inst).results[0];
-                let bytes = buffer_bytes(self.func, buffer, self.most);
-                self.ring_bytes = self.ring_bytes.max(bytes);
+            if let &Op::Buffer(op::Buffer { behind }) = op {
+                let parts = [Some(self.func.inst(inst).results[0]), behind];
+                let parts = parts.into_iter().flatten();
+                let bytes = parts.map(|part| buffer_bytes(self.func, part, self.most));
+                self.ring_bytes = self.ring_bytes.max(bytes.sum());
             }
             // What has no layout is refused where it is lowered.
             let exchanges = self.exchanges(inst).unwrap_or_default();

@@ -10,7 +10,7 @@ use exactile_kernels::Setting;
 
 use crate::cases::{Levelled, of_levels};
 use crate::demo::{Case, Problem, problem, random};
-use crate::testing::is_too_much_code;
+use crate::testing::first_bounded;
 
 /// A sum of all elements, in the order in which programs come.
 #[kernel]
@@ -310,23 +310,6 @@ fn line(case: &Levelled, level: Determinism, devices: &[Device]) -> Result<Vec<S
         }
     }
     Ok(seen)
-}
-
-/// What the first of these schedules gives whose code is not too much for a lane.
-fn first_bounded(
-    schedules: &[Schedule],
-    mut run: impl FnMut(Schedule) -> Result<Array>,
-) -> Result<Array> {
-    let Some((&last, others)) = schedules.split_last() else {
-        return Err(Error::Invalid("no schedule is given".to_string()));
-    };
-    for &schedule in others {
-        match run(schedule) {
-            Err(error) if is_too_much_code(&error.to_string()) => {}
-            given => return given,
-        }
-    }
-    run(last)
 }
 
 /// How many comparisons found the same bits.

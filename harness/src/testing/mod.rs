@@ -11,6 +11,23 @@ pub mod planted;
 pub mod programs;
 pub mod runtime;
 
+use exactile::{Error, Result, Schedule};
+
+/// What the first of these schedules gives whose code is not too much for a lane.
+fn first_bounded<T>(
+    schedules: &[Schedule],
+    mut run: impl FnMut(Schedule) -> Result<T>,
+) -> Result<T> {
+    let mut refused = Error::Invalid("no schedule is given".to_string());
+    for &schedule in schedules {
+        match run(schedule) {
+            Err(error) if is_too_much_code(&error.to_string()) => refused = error,
+            given => return given,
+        }
+    }
+    Err(refused)
+}
+
 /// Whether an error says that a schedule leads to too much code for a lane.
 pub fn is_too_much_code(error: &str) -> bool {
     let texts = [

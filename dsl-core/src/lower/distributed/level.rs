@@ -178,25 +178,15 @@ impl Lowering<'_> {
             let offset = self.thread_offsets(&store, &places(0));
             self.store_slots(&buffers, offset, &values, mask);
             self.barrier();
-            // As few as can be are alive at once: what two warps hold is combined as soon as both are there.
-            let mut tree: Vec<Vec<Value>> = Vec::new();
-            for leaf in 0..1_u32 << bits.len() {
+            let combined = self.combine_tree(combiner, 1 << bits.len(), |this, leaf| {
                 let from = bits
                     .iter()
                     .enumerate()
                     .filter(|(level, _)| leaf >> level & 1 == 1)
                     .fold(0, |sum, (_, &bit)| sum | store.warp[bit as usize]);
-                let offset = self.thread_offsets(&load, &places(from));
-                let mut value = self.load_slots(&buffers, offset);
-                for _ in 0..leaf.trailing_ones() {
-                    let lower = tree
-                        .pop()
-                        .expect("broken invariant: each leaf has its left neighbour");
-                    value = self.combine(combiner.region, &lower, &value)?;
-                }
-                tree.push(value);
-            }
-            let combined = tree.swap_remove(0);
+                let offset = this.thread_offsets(&load, &places(from));
+                this.load_slots(&buffers, offset)
+            })?;
             for (column, value) in columns.iter_mut().zip(combined) {
                 column.push(value);
             }
@@ -205,18 +195,25 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Combines neighbours until one is left.
+    /// Combines neighbours of so many leaves, a power of two, until one is left: each two as soon as both are there, so that
+    /// as few as can be are alive at once.
     pub(super) fn combine_tree(
         &mut self,
         combiner: &Combiner,
-        mut tree: Vec<Vec<Value>>,
+        leaves: usize,
+        mut leaf: impl FnMut(&mut Self, usize) -> Vec<Value>,
     ) -> Result<Vec<Value>> {
-        while tree.len() > 1 {
-            let pairs = tree.chunks(2);
-            let next = pairs.map(|pair| self.combine(combiner.region, &pair[0], &pair[1]));
-            tree = next.collect::<Result<_>>()?;
+        let mut left: Vec<Vec<Value>> = Vec::new();
+        for number in 0..leaves {
+            let mut value = leaf(self, number);
+            for _ in 0..number.trailing_ones() {
+                let lower = left.pop();
+                let lower = lower.expect("broken invariant: a right neighbour has a left one");
+                value = self.combine(combiner.region, &lower, &value)?;
+            }
+            left.push(value);
         }
-        Ok(tree.swap_remove(0))
+        Ok(left.swap_remove(0))
     }
 
     /// Stores the values of each source to its buffer.

@@ -319,15 +319,17 @@ impl Lowering<'_> {
         for (level, &bit) in bits.iter().enumerate() {
             map.warp[bit as usize] = 0;
             let lower = scan.first(unit << level);
-            let mut tree = self.load_leaves(buffers, (&map, lines), (lower, unit), 1 << level);
+            let mut leaves = self.load_leaves(buffers, (&map, lines), (lower, unit), 1 << level);
             if scan.direction == Direction::Reverse {
-                tree.reverse();
+                leaves.reverse();
             }
             let warp = (0..self.warp_bits)
                 .map(|other| u32::from(other == bit))
                 .collect();
             carries.push(Carry {
-                lower: self.combine_tree(&scan.combiner, tree)?,
+                lower: self.combine_tree(&scan.combiner, leaves.len(), |_, leaf| {
+                    std::mem::take(&mut leaves[leaf])
+                })?,
                 taken_by: Some(ThreadMap {
                     lane: Vec::new(),
                     warp,

@@ -96,3 +96,13 @@ fn slots_take_what_is_said() {
     assert_eq!(said, taken);
     assert!(taken >= 3 * 64 * 64 * 2, "three slots take {taken} bytes");
 }
+
+#[test]
+fn columns_behind_slots_take_what_is_said() {
+    let file = "../tests/filetests/schedule/adjoined.bir";
+    let text = std::fs::read_to_string(file).expect("is there");
+    let begin = text.find("func @adjoined").expect("is in it");
+    let end = text[begin..].find("\n}").expect("ends");
+    let [said, taken] = bytes(&text[begin..begin + end + 2], 4);
+    assert_eq!(said, taken);
+}

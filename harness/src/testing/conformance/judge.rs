@@ -8,7 +8,7 @@ use exactile::{
 };
 
 use super::report::{Case, kind_name};
-use crate::testing::is_too_much_code;
+use crate::testing::first_bounded;
 
 /// One way to run a case.
 pub(super) struct Way {
@@ -90,18 +90,17 @@ impl<'d> Judge<'d> {
                 "{what} on {}, {:?}, {}",
                 way.device, way.schedule, way.block
             );
-            let found = match run(&way) {
+            // What is too much code for the lanes of one warp runs on as many as it takes.
+            let found = first_bounded(&[way.schedule, Schedule::AUTO], |schedule| {
+                run(&Way {
+                    device: way.device.clone(),
+                    schedule,
+                    block: way.block,
+                })
+            });
+            let found = match found {
                 // Of the products of tensor cores each machine has its own, or says that it has none.
                 Err(error) if error.to_string().contains("has no tensor cores") => continue,
-                // What is too much code for the lanes of one warp runs on as many as it takes.
-                Err(error) if is_too_much_code(&error.to_string()) => {
-                    let other = Way {
-                        device: way.device.clone(),
-                        schedule: Schedule::AUTO,
-                        block: way.block,
-                    };
-                    run(&other).map_err(|error| Error::Mismatch(format!("{name}: {error}")))?
-                }
                 found => found.map_err(|error| Error::Mismatch(format!("{name}: {error}")))?,
             };
             let golden = golden.get_or_insert_with(|| found.clone());

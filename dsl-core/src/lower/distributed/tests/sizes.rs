@@ -51,8 +51,8 @@ fn a_step_is_a_few_instructions_however_many_registers_there_are() {
         %s = add %a, %b : f32
         yield [%s]
       }";
-    for (count, most) in [(1024, 400), (2048, 520)] {
-        let found = size(&of_numbers(count, &format!("{sort}={count}")), 1);
+    for (count, warps, most) in [(1024, 1, 400), (2048, 1, 520), (4096, 2, 700)] {
+        let found = size(&of_numbers(count, &format!("{sort}={count}")), warps);
         assert!(found <= most, "a sort of {count} takes {found}");
         let found = size(&of_numbers(count, scan), 1);
         assert!(found <= 120, "a scan of {count} takes {found}");
