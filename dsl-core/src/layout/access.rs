@@ -272,8 +272,8 @@ pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
 /// Log2 of the number of warps that suits a function: about sixteen elements per lane of its largest
 /// tile, up to 64 before there are more than four warps, and not more where further warps can prevent it.
 ///
-/// Where there are no products, a lane holds fewer if it would load more than [`Gpu::loaded_bytes`] for its elements; the operands
-/// of products go to shared memory. Of sums of products alone a lane holds twice as many: the instructions of more groups would
+/// Where there are no products, a lane holds fewer if it would load more than [`Gpu::loaded_bytes`] for its elements, and if it
+/// would load more than [`Gpu::suiting_bytes`] while there are fewer than four warps; the operands of products go to shared memory. Of sums of products alone a lane holds twice as many: the instructions of more groups would
 /// be narrower, and lanes that multiply read each number of an operand for more sums.
 #[must_use]
 pub fn warp_bits_for(func: &Func, gpu: &Gpu) -> u32 {
@@ -284,13 +284,17 @@ pub fn warp_bits_for(func: &Func, gpu: &Gpu) -> u32 {
         .map(|value| func.ty(value).shape.elements().trailing_zeros())
         .max()
         .unwrap_or(0);
-    let held = if multiplies(func) {
-        6 + u32::from(adds_products_alone(func))
+    let (suiting, held) = if multiplies(func) {
+        (4, 6 + u32::from(adds_products_alone(func)))
     } else {
         let loaded = loaded_bytes(func, func.body(), largest).max(1);
-        (gpu.loaded_bytes / loaded).max(1).ilog2().min(6)
+        let bits = |bytes: usize| (bytes / loaded).max(1).ilog2();
+        (
+            bits(gpu.suiting_bytes).min(4),
+            bits(gpu.loaded_bytes).min(6),
+        )
     };
-    let wanted = largest.saturating_sub(LANE_BITS + 4).min(2);
+    let wanted = largest.saturating_sub(LANE_BITS + suiting).min(2);
     let needed = largest.saturating_sub(LANE_BITS + held).min(5);
     wanted.max(needed)
 }

@@ -190,6 +190,8 @@ pub struct Gpu {
     /// Bytes of what a lane loads for its elements of the largest tiles, all loads that a program makes together: with more it
     /// waits for all of them before it begins, and has few registers for what else it does.
     pub loaded_bytes: usize,
+    /// Bytes of the same that suit a lane while a thread block has few warps: with more, short launches wait longer for each.
+    pub suiting_bytes: usize,
     /// Registers of a multiprocessor.
     pub registers: u32,
     /// The fewest and the most registers that a thread can be held to.
@@ -224,6 +226,7 @@ const NO_GPU: Gpu = Gpu {
     apart_bytes: 0,
     tile_registers: 0,
     loaded_bytes: usize::MAX,
+    suiting_bytes: usize::MAX,
     registers: 0,
     thread_registers: (0, 0),
     most_warps: 0,
@@ -262,6 +265,7 @@ const fn gpu(
             apart_bytes: 8 * 1024,
             tile_registers: 256,
             loaded_bytes: 256,
+            suiting_bytes: 64,
             registers: 65536,
             thread_registers: (24, 255),
             most_warps: 32,
