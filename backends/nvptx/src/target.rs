@@ -64,7 +64,11 @@ const LAST: &str = "function(loop-mssa(licm),div-rem-pairs)";
 
 /// Limits of `slp-vectorizer`, which pairs operations on numbers of 16 bits: what it tries grows with the square of
 /// the straight-line code otherwise. Reductions, none of which it may reorder, are not looked for.
-const OPTIONS: [&CStr; 3] = [
+///
+/// And the heads of loops are not duplicated: a loop that is entered in two places is no loop to `ptxas` 13.0, which then leaves the
+/// lanes of a warp apart that a division before it in an outer loop has parted, and shuffles between them give other bits.
+const OPTIONS: [&CStr; 4] = [
+    c"-disable-early-taildup",
     c"-slp-vectorize-hor=false",
     c"-slp-recursion-max-depth=8",
     c"-slp-schedule-budget=5000",
