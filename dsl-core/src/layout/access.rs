@@ -272,9 +272,10 @@ pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
 /// Log2 of the number of warps that suits a function: about sixteen elements per lane of its largest
 /// tile, up to 64 before there are more than four warps, and not more where further warps can prevent it.
 ///
-/// Where there are no products, a lane holds fewer if it would load more than [`Gpu::loaded_bytes`] for its elements, and if it
-/// would load more than [`Gpu::suiting_bytes`] while there are fewer than four warps; the operands of products go to shared memory. Of sums of products alone a lane holds twice as many: the instructions of more groups would
-/// be narrower, and lanes that multiply read each number of an operand for more sums.
+/// Where there are no products, whose operands go to shared memory, a lane holds fewer if it would load more than
+/// [`Gpu::loaded_bytes`] for its elements, or more than [`Gpu::suiting_bytes`] while there are fewer than four warps. Of sums of
+/// products alone it holds twice as many: the instructions of more groups would be narrower, and lanes that multiply read each
+/// number of an operand for more sums.
 #[must_use]
 pub fn warp_bits_for(func: &Func, gpu: &Gpu) -> u32 {
     let largest = func

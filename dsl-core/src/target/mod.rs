@@ -190,7 +190,7 @@ pub struct Gpu {
     /// Bytes of what a lane loads for its elements of the largest tiles, all loads that a program makes together: with more it
     /// waits for all of them before it begins, and has few registers for what else it does.
     pub loaded_bytes: usize,
-    /// Bytes of the same that suit a lane while a thread block has few warps: with more, short launches wait longer for each.
+    /// Bytes of the same while a thread block has fewer than four warps: additions of short arrays took longer with more.
     pub suiting_bytes: usize,
     /// Registers of a multiprocessor.
     pub registers: u32,

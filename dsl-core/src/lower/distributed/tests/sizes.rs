@@ -79,7 +79,7 @@ fn a_dot_reads_two_steps_at_once() {
 
 #[test]
 fn more_warps_run_what_loads_more() {
-    let warps = |loads: usize| {
+    let warps = |count: usize, loads: usize| {
         let more = (1..loads).map(|at| {
             let before = if at == 1 {
                 "v".to_string()
@@ -87,16 +87,18 @@ fn more_warps_run_what_loads_more() {
                 format!("s{}", at - 1)
             };
             format!(
-                "%l{at} = load %x, %i : tile<8192xf32>
-                 %s{at} = add %{before}, %l{at} : tile<8192xf32>\n"
+                "%l{at} = load %x, %i : tile<{count}xf32>
+                 %s{at} = add %{before}, %l{at} : tile<{count}xf32>\n"
             )
         });
         let more: String = more.collect();
         let last = format!("{more} %r = add %v, %v");
-        let func = parse(&of_numbers(8192, &last), "test.bir").expect("parses");
+        let func = parse(&of_numbers(count, &last), "test.bir").expect("parses");
         let func = verify::block(func).expect("verifies");
         crate::schedule::assign::warps_of(&func, &Target::SM_90A.gpu, &Schedule::default())
     };
     // A lane loads 256 bytes: 64 numbers of one array, 16 of each of three.
-    assert_eq!([1, 2, 3].map(warps), [4, 8, 16]);
+    assert_eq!([1, 2, 3].map(|loads| warps(8192, loads)), [4, 8, 16]);
+    // It loads 64 bytes while there are fewer than four warps: 16 numbers of one array, 8 of each of two.
+    assert_eq!([1, 2, 3].map(|loads| warps(1024, loads)), [2, 4, 4]);
 }
