@@ -91,7 +91,8 @@ pub fn rows<T: Float + Number>(
 ) -> Result<()> {
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows])?;
-    let block = setting.block_or(columns.next_power_of_two().min(8192));
+    let row = columns.next_power_of_two();
+    let block = setting.block_or(row.min((row / 4).clamp(2048, 8192)));
     let kernel = sum_rows::<T>()
         .rows(setting.width_or(1))
         .block(block)

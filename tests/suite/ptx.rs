@@ -1,6 +1,5 @@
 //! Random programs become PTX that NVIDIA's assembler takes.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use exactile::{Bounds, Options, Schedule, Target};
@@ -50,9 +49,6 @@ fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
         };
         let name = format!("program_{index}_{warps}");
         let ptx = emit(&lane, &target, &name).map_err(|error| error.to_string())?;
-        if !is_reducible(ptx.text()) {
-            return Err(format!("a loop of {name} is entered in two places"));
-        }
         if let Some(assembler) = assembler
             && (index + turn).is_multiple_of(ASSEMBLED)
         {
@@ -135,62 +131,5 @@ fn loops_are_entered_in_one_place() {
         &program.facts,
         observe,
     );
-    let ptx = emit(&lane.expect("compiles"), &Target::SM_90A, "f").expect("is PTX");
-    assert!(is_reducible(ptx.text()));
-    let once = "$a:\n@%p1 bra $c;\n$b:\n@%p2 bra $b;\n$c:\nret;";
-    let twice = "$a:\n@%p1 bra $c;\n$b:\nmov.b32 %r1, 0;\n$c:\n@%p2 bra $b;\nret;";
-    assert!(is_reducible(once) && !is_reducible(twice));
-}
-
-/// Whether each loop of a PTX function has one entry: whether its blocks become one where a block that has one predecessor joins
-/// that (Hecht and Ullman, "Flow graph reducibility", 1972).
-fn is_reducible(ptx: &str) -> bool {
-    let (mut block, mut blocks, mut falls) = (0, 1_usize, true);
-    let (mut labels, mut jumps) = (BTreeMap::new(), Vec::new());
-    let mut after: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    for line in ptx.lines().map(|line| line.trim().trim_end_matches(';')) {
-        let is_label = line.starts_with('$') && line.ends_with(':');
-        let jump = line.split_once('$').filter(|it| it.0.contains("bra"));
-        let goes = !is_label && !line.starts_with('@') && (jump.is_some() || line == "ret");
-        if let Some((_, label)) = jump {
-            jumps.push((block, label));
-        }
-        if is_label || jump.is_some() || goes {
-            if falls && !goes {
-                after.entry(block).or_default().insert(blocks);
-            }
-            falls = !goes;
-            (block, blocks) = (blocks, blocks + 1);
-        }
-        if is_label {
-            labels.insert(&line[1..line.len() - 1], block);
-        }
-    }
-    for (from, label) in jumps {
-        after.entry(from).or_default().insert(labels[label]);
-    }
-    let (mut left, mut reached) = (vec![0], BTreeSet::from([0]));
-    while let Some(block) = left.pop() {
-        let next = after.get(&block).into_iter().flatten();
-        left.extend(next.copied().filter(|&block| reached.insert(block)));
-    }
-    after.retain(|block, _| reached.contains(block));
-    loop {
-        let mut before: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-        for (&block, next) in &mut after {
-            next.remove(&block);
-            for &to in &*next {
-                before.entry(to).or_default().insert(block);
-            }
-        }
-        let mut single = before.iter().filter(|it| *it.0 != 0 && it.1.len() == 1);
-        let Some((&block, from)) = single.next() else {
-            return before.keys().all(|&block| block == 0);
-        };
-        let next = after.remove(&block).unwrap_or_default();
-        let joined = from.first().and_then(|from| after.get_mut(from));
-        let joined = joined.expect("a block before another has one behind it");
-        joined.remove(&block);
-        joined.extend(next);
-    }
+    emit(&lane.expect("compiles"), &Target::SM_90A, "f").expect("has no loop with two entries");
 }

@@ -26,6 +26,8 @@ mod launch;
 mod library;
 mod link;
 #[cfg(feature = "llvm")]
+mod loops;
+#[cfg(feature = "llvm")]
 mod memory;
 #[cfg(feature = "llvm")]
 mod mend;

@@ -16,6 +16,7 @@ use inkwell::values::{CallSiteValue, FunctionValue, InstructionOpcode, Instructi
 
 use crate::contained::set_options;
 use crate::error::{Error, Result};
+use crate::loops;
 use crate::mend::mend;
 
 static INITIALIZED: Once = Once::new();
@@ -129,5 +130,7 @@ pub(crate) fn write_ptx(module: &Module<'_>, machine: &TargetMachine) -> Result<
     let buffer = machine.write_to_memory_buffer(module, FileType::Assembly)?;
     let text = std::str::from_utf8(buffer.as_slice())
         .map_err(|error| Error::Llvm(format!("PTX is not UTF-8: {error}")))?;
-    mend(text.trim_end_matches('\0'))
+    let text = text.trim_end_matches('\0');
+    loops::check(text)?;
+    mend(text)
 }
