@@ -6,17 +6,16 @@ use clap::Args;
 use exactile::text_kernel::TextKernel;
 use exactile::{Bounds, ListingStage, Options, Result, Target};
 use exactile_core::pipeline;
-use exactile_harness::cases::to_compile;
-use exactile_harness::compile::launches;
-use exactile_harness::demo::Case;
+use exactile_harness::cases::ready::{Ready, ready};
+use exactile_kernels::Setting;
 
 use super::settings::Settings;
 
 /// Prints what a stage of the compiler makes of a kernel.
 #[derive(Args)]
 pub(crate) struct Dump {
-    /// A file with a kernel in text form, of whose arguments nothing is known; or the name of a kernel of the
-    /// demonstration, such as `softmax`, as its first launch there runs it
+    /// A file with a kernel in text form, of whose arguments nothing is known; or the name of a ready kernel, such as `softmax`
+    /// or `"softmax bf16 61x1000"`, as its first launch of those that `bench compile` compiles runs it
     kernel: PathBuf,
     /// `trace`, `block`, `worker` and `clif` for the CPU, `lane`, `llvm`, `llvm-opt` and `ptx` for
     /// the GPU, or a stage of the pipeline, such as `decompose`
@@ -38,11 +37,11 @@ impl Dump {
         if self.unchecked {
             options.bounds = Bounds::Unchecked;
         }
-        let case = to_compile()
-            .into_iter()
-            .find(|case| self.kernel == Path::new(case.kernel));
-        if let Some(case) = case {
-            return self.launches(&case, &options);
+        let is_asked = |name: &str| self.kernel == Path::new(name);
+        let mut ready = ready().into_iter();
+        let found = ready.find(|it| is_asked(it.kernel()) || is_asked(&it.name));
+        if let Some(ready) = found {
+            return self.launches(&ready, &options);
         }
         let kernel = TextKernel::read(&self.kernel, options)?;
         super::print(&match self.stage {
@@ -53,8 +52,8 @@ impl Dump {
 }
 
 impl Dump {
-    /// The code of each launch of a case.
-    fn launches(&self, case: &Case, options: &Options) -> Result<()> {
+    /// The code of each launch of a ready kernel.
+    fn launches(&self, ready: &Ready, options: &Options) -> Result<()> {
         let target = match self.stage {
             Stage::Listing(ListingStage::Trace | ListingStage::Block) | Stage::Pipeline(_) => {
                 self.target
@@ -73,8 +72,12 @@ impl Dump {
                 | ListingStage::Ptx,
             ) => self.target,
         };
-        let jobs = launches(case, &target, options.schedule, options.determinism)?;
-        for job in jobs {
+        let setting = Setting {
+            schedule: options.schedule,
+            determinism: options.determinism,
+            ..Setting::default()
+        };
+        for job in ready.jobs(&target, &setting)? {
             let inspection = job.inspect(target, options.bounds)?;
             super::print(&match self.stage {
                 Stage::Listing(stage) => inspection.text(stage)?,

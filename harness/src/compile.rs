@@ -56,7 +56,7 @@ impl CompileRow {
 }
 
 /// The launches of a case for a machine, with its first tile size.
-pub fn launches(
+fn launches(
     case: &Case,
     target: &Target,
     schedule: Schedule,

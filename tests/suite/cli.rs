@@ -211,6 +211,26 @@ fn syntax_errors_name_the_place() {
     );
 }
 
+/// Ready kernels have names, and what bulk copies and tensor cores do in them is text at each stage.
+#[test]
+fn ready_kernels_are_dumped_by_name() {
+    let folder = Folder::new("ready");
+    let run = |kernel: &str, stage: &str| {
+        let options = ["--stage", stage, "--target", "sm_90a", "--unchecked"];
+        let run = folder.run(&[&["dump", kernel][..], &options].concat());
+        String::from_utf8(run.stdout).expect("is text")
+    };
+    for (stage, op) in [
+        ("boxes", "load_box"),
+        ("assign", "#l0 = layout"),
+        ("lane", "copy_in"),
+    ] {
+        let text = run("tensor_matmul", stage);
+        assert!(text.contains(op), "{text}");
+    }
+    assert!(run("softmax f16 61x1000", "trace").contains("ptr<f16>"));
+}
+
 /// What reproduces a failure of a compilation: the text of its first stage.
 #[test]
 fn a_dumped_stage_is_a_kernel_again() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use exactile::internals::{Job, record};
-use exactile::{Device, Error, Result, Schedule, ScheduleField, Target};
+use exactile::internals::Job;
+use exactile::{Error, Result, Schedule, ScheduleField, Target};
 use exactile_core::passes::code_size::instructions;
 use exactile_kernels::Setting;
 use serde::Serialize;
@@ -141,7 +141,6 @@ fn measure(plan: &CompilePlan, launch: &Ready, warps: Option<u32>, report: &mut 
         },
         ..Setting::default()
     };
-    let device = Device::lanes();
     let mut refuse = |since: Instant, error: &Error| {
         report.refused.push(Refusal {
             launch: launch.name.clone(),
@@ -151,7 +150,7 @@ fn measure(plan: &CompilePlan, launch: &Ready, warps: Option<u32>, report: &mut 
         });
     };
     let since = Instant::now();
-    let jobs = match record(&device, || (launch.launch)(&device, &setting)) {
+    let jobs = match launch.jobs(&plan.target, &setting) {
         Ok(jobs) => jobs,
         Err(error) => return refuse(since, &error),
     };

@@ -1,6 +1,8 @@
 //! The ready kernels with small arrays: what `exactile bench compile` compiles and nobody runs.
 
-use exactile::{Buffer, Device, F8E4M3, Result, bf16};
+use exactile::internals::{Job, record};
+use exactile::{Buffer, Device, F8E4M3, Result, Target, bf16};
+use exactile_core::target::Distribution;
 use exactile_kernels as kernels;
 use exactile_kernels::Setting;
 use exactile_kernels::activation::Activation;
@@ -21,6 +23,25 @@ pub struct Ready {
     pub name: String,
     /// Launches them.
     pub launch: Box<dyn Fn(&Device, &Setting) -> Result<()>>,
+}
+
+impl Ready {
+    /// The name of what it launches, without types and extents.
+    pub fn kernel(&self) -> &str {
+        self.name.split(' ').next().unwrap_or_default()
+    }
+
+    /// What it would compile for a machine, none of which runs.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn jobs(&self, target: &Target, setting: &Setting) -> Result<Vec<Job>> {
+        let device = match target.distribution {
+            Distribution::Sequential => Device::cpu(),
+            Distribution::Distributed => Device::lanes(),
+        };
+        record(&device, || (self.launch)(&device, setting))
+    }
 }
 
 /// All ready kernels, and what the demonstration has besides.
