@@ -54,6 +54,7 @@ mod interop;
 mod kept;
 mod kernels;
 mod language;
+mod large;
 mod launch;
 mod launch_words;
 mod lines;

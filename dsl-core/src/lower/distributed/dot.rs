@@ -11,7 +11,7 @@ use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
 use crate::ir::index_map::dim_bits;
 use crate::ir::operand::is_multiplied_in_fragments;
-use crate::ir::{DType, Literal, Op, Precision, Type, Value, op};
+use crate::ir::{DType, Inst, Literal, Op, Precision, Type, Value, op};
 use crate::layout::matrix::apply;
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::lower::combine::multiply_add;
@@ -19,7 +19,7 @@ use crate::lower::combine::multiply_add;
 /// Log2 of the most steps of k that are written out; more steps are a loop.
 const UNROLLED_BITS: u32 = 5;
 
-/// Log2 of the most multiply-adds of a lane that are written out.
+/// Log2 of the most multiply-adds of a lane that are written out, of all parts of a product together.
 const WRITTEN_BITS: u32 = 11;
 
 /// The same in code for programs at an edge, of which there are few: code costs time to compile.
@@ -164,7 +164,8 @@ impl Lowering<'_> {
             true => EDGE_UNROLLED_BITS,
             false => {
                 let sums = self.builder.ty(accumulator).shape.elements().ilog2();
-                UNROLLED_BITS.min(WRITTEN_BITS.saturating_sub(sums)).max(1)
+                let written = WRITTEN_BITS.saturating_sub(sums + self.part_bits());
+                UNROLLED_BITS.min(written).max(1)
             }
         };
         if steps <= unrolled {
@@ -191,6 +192,19 @@ impl Lowering<'_> {
         });
         let inst = self.builder.emit(op, &[]);
         self.builder.results(inst)[0]
+    }
+
+    /// Log2 of the parts of products that shared memory does not hold at once: each goes on from the sums of another one.
+    fn part_bits(&self) -> u32 {
+        let goes_on = |inst: Inst| {
+            let Op::Dot(op) = self.block.op(inst) else {
+                return false;
+            };
+            let made = self.definitions[op.accumulator];
+            made.is_some_and(|made| matches!(self.block.op(made), Op::Dot(_)))
+        };
+        let insts = self.block.all_insts().into_iter();
+        (1 + insts.filter(|&inst| goes_on(inst)).count()).ilog2()
     }
 
     /// So many steps of k as `bits` is the logarithm of, starting at a multiple `block` of their number.
