@@ -150,7 +150,7 @@ const BLOCK: &[Stage] = &[
 
 /// The names of the stages that say where tiles of a GPU lie, after [`BLOCK`].
 const SCHEDULE: &[&str] = &[
-    "assign", "place", "rotate", "homes", "results", "pipeline", "waits", "adjoin",
+    "assign", "place", "rotate", "homes", "results", "pipeline", "waits", "adjoin", "rows",
 ];
 
 /// The name of the lowering, before [`LANE`].

@@ -134,6 +134,7 @@ fn fault_error(fault: Fault, grid: Grid) -> Error {
         | FaultKind::Deadlock(_)
         | FaultKind::Transfer(_)
         | FaultKind::Slot(_)
+        | FaultKind::Row(_)
         | FaultKind::Endless(_) => Error::Fault(fault),
     }
 }

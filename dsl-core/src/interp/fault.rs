@@ -191,6 +191,9 @@ pub enum FaultKind {
     /// A slot of shared memory that is used out of turn.
     #[error(transparent)]
     Slot(#[from] SlotFault),
+    /// A row in shared memory that is not the one that its copy says, or is not there.
+    #[error(transparent)]
+    Row(#[from] RowFault),
     /// Warps that wait for ever.
     #[error("no warp can go on: {}", .0.iter().map(Waiting::to_string).collect::<Vec<_>>().join("; "))]
     Deadlock(Vec<Waiting>),
@@ -258,6 +261,40 @@ pub enum SlotFault {
     Multiplying {
         /// The slot.
         slot: i64,
+    },
+}
+
+/// What is wrong with a row in shared memory.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RowFault {
+    /// An element that is not where the row has it, or that a mask says something else of.
+    #[error("element {element} is no element of a row of {count} from {start} on")]
+    Elsewhere {
+        /// The element of the tile.
+        element: usize,
+        /// Where the row starts.
+        start: i64,
+        /// Its elements.
+        count: i64,
+    },
+    /// A row that is longer than its memory.
+    #[error("a row of {count} elements has room for {room}")]
+    NoRoom {
+        /// Its elements.
+        count: i64,
+        /// The elements that there is room for.
+        room: i64,
+    },
+    /// A row whose copy nobody has waited for.
+    #[error("a row is used while it is copied")]
+    Copying,
+    /// An element that is read and is none of the row.
+    #[error("element {element} of a row of {count} is read")]
+    Beyond {
+        /// The element of the tile.
+        element: usize,
+        /// The elements of the row.
+        count: i64,
     },
 }
 

@@ -75,8 +75,8 @@ pub const PATTERN: i64 = 1024;
 /// Bytes along the contiguous axis of a chunk.
 const CHUNK: u32 = 128;
 
-/// Bytes of the pieces that are mixed in a chunk.
-const PIECE: u32 = 16;
+/// Bytes of the pieces that bulk copies move, and that are mixed in a chunk.
+pub const PIECE: u32 = 16;
 
 /// Log2 of the elements of this type along the contiguous axis of a chunk.
 #[must_use]

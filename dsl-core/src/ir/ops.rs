@@ -85,6 +85,15 @@ macro_rules! for_each_op {
             /// Waits until all `copy_slot` of the program but the last `pending` have read their slots. A barrier after it frees
             /// these.
             WaitSlots "wait_slots" { pending: i64 } -> none is [convergent writes];
+            /// Begins shared memory for a row and starts to copy it there: what `load` would read, which are the `count` (`i64`)
+            /// elements at the offsets from `start` (`i64`) on, in their order. The mask holds of the elements below
+            /// `count`, which is `room` at most. The pieces of 16 bytes that the row has whole come at once and not by lanes.
+            /// Nobody may read the row until the copy has been waited for. It is in no loop.
+            CopyRow "copy_row" { base: Value, offsets: Value, mask: Option<Value>, start: Value, count: Value, room: i64 } -> stated is [reads writes];
+            /// Waits until a row has come. It is then to be seen by who waits.
+            WaitRow "wait_row" { row: Value } -> none is [convergent writes];
+            /// The elements of a row where the mask holds, which is below their number; elsewhere `other`, or zero bits without it.
+            RowLoad "row_load" { row: Value, mask: Option<Value>, other: Option<Value> } -> stated is [reads];
             /// The tile in a slot (`i32`).
             SlotLoad "slot_load" { buffer: Value, slot: Value } -> stated is [reads];
             /// Writes a tile to a slot (`i32`).
@@ -352,6 +361,10 @@ macro_rules! for_each_op {
             /// Starts to copy the box at `origin` to `target[offset]`, aligned to 128 bytes; what is outside of the
             /// array is zero bits. At some later time the bytes of the box count for the phase of `word[at]`.
             CopyIn "copy_in" { map: Value, origin: Values, target: Value, offset: Value, word: Value, at: Value } -> none is [convergent reads writes];
+            /// Starts to copy `count` consecutive elements from `source[source_offset]`, global, to `target[offset]`, shared:
+            /// pieces of 16 bytes, aligned to as much on both sides. The phase of `word[at]` that is under way waits for their
+            /// bytes, which count for it at some later time. Where `count` is not positive nothing happens.
+            CopySpan "copy_span" { target: Value, offset: Value, source: Value, source_offset: Value, count: Value, word: Value, at: Value } -> none is [convergent reads writes];
             /// Starts to copy `source[offset]`, aligned to 128 bytes, to the box at `origin`; what is outside of the
             /// array is not written.
             CopyOut "copy_out" { map: Value, origin: Values, source: Value, offset: Value } -> none is [convergent reads writes];

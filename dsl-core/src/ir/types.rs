@@ -149,6 +149,8 @@ pub enum Element {
     Tensor(DType, u8),
     /// Shared memory for so many tiles of this type, each in a slot.
     Buffer(DType, u8),
+    /// Shared memory for a row of an array of this type.
+    Row(DType),
     /// A number that products of groups of warps may still add to.
     Pending(DType),
     /// The result of an op that was reported as wrong; silences errors that follow from it.
@@ -164,6 +166,7 @@ impl Element {
             | Self::Accumulator(..)
             | Self::Tensor(..)
             | Self::Buffer(..)
+            | Self::Row(_)
             | Self::Pending(_)
             | Self::Poison => None,
         }
@@ -232,6 +235,7 @@ impl Type {
             | Element::Accumulator(..)
             | Element::Tensor(..)
             | Element::Buffer(..)
+            | Element::Row(_)
             | Element::Pending(_)
             | Element::Poison => None,
         }
@@ -245,6 +249,7 @@ impl Type {
             | Element::Accumulator(..)
             | Element::Tensor(..)
             | Element::Buffer(..)
+            | Element::Row(_)
             | Element::Pending(_)
             | Element::Poison => None,
         }
@@ -258,6 +263,7 @@ impl Type {
             | Element::Pointer(..)
             | Element::Tensor(..)
             | Element::Buffer(..)
+            | Element::Row(_)
             | Element::Pending(_)
             | Element::Poison => None,
         }
@@ -271,6 +277,7 @@ impl Type {
             | Element::Pointer(..)
             | Element::Accumulator(..)
             | Element::Buffer(..)
+            | Element::Row(_)
             | Element::Pending(_)
             | Element::Poison => None,
         }
@@ -284,6 +291,21 @@ impl Type {
             | Element::Pointer(..)
             | Element::Accumulator(..)
             | Element::Tensor(..)
+            | Element::Row(_)
+            | Element::Pending(_)
+            | Element::Poison => None,
+        }
+    }
+
+    /// The data type of a row in shared memory.
+    pub const fn row(&self) -> Option<DType> {
+        match self.element {
+            Element::Row(dtype) => Some(dtype),
+            Element::Number(_)
+            | Element::Pointer(..)
+            | Element::Accumulator(..)
+            | Element::Tensor(..)
+            | Element::Buffer(..)
             | Element::Pending(_)
             | Element::Poison => None,
         }
@@ -298,6 +320,7 @@ impl Type {
             | Element::Accumulator(..)
             | Element::Tensor(..)
             | Element::Buffer(..)
+            | Element::Row(_)
             | Element::Poison => None,
         }
     }
@@ -349,7 +372,9 @@ impl fmt::Display for Element {
             Self::Pointer(dtype, Space::Scratch) => write!(f, "ptr<{dtype}, scratch>"),
             Self::Accumulator(dtype, levels) => write!(f, "accumulator<{dtype}, {levels}>"),
             Self::Tensor(dtype, rank) => write!(f, "tensor<{dtype}, {rank}>"),
-            Self::Buffer(dtype, _) | Self::Pending(dtype) => write!(f, "{dtype}"),
+            Self::Buffer(dtype, _) | Self::Row(dtype) | Self::Pending(dtype) => {
+                write!(f, "{dtype}")
+            }
             Self::Poison => f.write_str("poison"),
         }
     }
@@ -359,6 +384,8 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((_, slots)) = self.buffer() {
             write!(f, "buffer<{slots}x")?;
+        } else if self.row().is_some() {
+            f.write_str("row<")?;
         } else if self.pending().is_some() {
             f.write_str("pending<")?;
         } else if self.shape.is_scalar() {

@@ -1,5 +1,6 @@
 //! Sums of constants times products of scalars: steps and first elements of tiles of indices.
 
+use crate::builder::Builder;
 use crate::ir::Value;
 
 /// The most products that are added up, and the most factors of one.
@@ -50,6 +51,21 @@ impl Linear {
         let products = self.products.iter();
         let products = products.map(|(factors, times)| (&factors[..], *times));
         constant.into_iter().chain(products)
+    }
+
+    /// Appends it as a scalar.
+    pub fn scalar(&self, builder: &mut Builder) -> Value {
+        let mut found: Option<Value> = None;
+        for (factors, times) in self.terms() {
+            let mut product: Option<Value> = None;
+            let constant = (times != 1 || factors.is_empty()).then(|| builder.index(times));
+            for factor in factors.iter().copied().chain(constant) {
+                product = Some(product.map_or(factor, |it| builder.mul(it, factor)));
+            }
+            let product = product.expect("broken invariant: a product has a factor");
+            found = Some(found.map_or(product, |it| builder.add(it, product)));
+        }
+        found.unwrap_or_else(|| builder.index(0))
     }
 
     /// Whether it is the number zero.

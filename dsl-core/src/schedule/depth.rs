@@ -4,17 +4,18 @@ use super::adjoin::adjoin;
 use super::homes::homes;
 use super::pipeline::{MAX_STAGES, deepest, pipeline};
 use super::results::results;
-use super::room::{deepest_fit, stores_apart};
+use super::room::{deepest_fit, fits, stores_apart};
+use super::rows::rows;
 use super::waits::wait_late;
 use super::{MayEnd, PlacedFunc};
 use crate::diagnostic::Diagnostics;
 use crate::facts::Facts;
-use crate::target::{Options, Target};
+use crate::target::{Options, Schedule, Target};
 
 /// A function whose loops run ahead.
 pub struct Staged {
     /// What each stage has made of it, from `rotate` on.
-    pub stages: [PlacedFunc; 6],
+    pub stages: [PlacedFunc; 7],
     /// Whether shared memory has room for it, as far as is known.
     pub fits: bool,
 }
@@ -43,6 +44,7 @@ pub fn staged(
     let mut depths = Depths {
         target,
         facts,
+        schedule: &options.schedule,
         may_end,
         stated,
         least: if stated.is_some() { most } else { 1 },
@@ -64,6 +66,7 @@ pub fn staged(
 struct Depths<'a> {
     target: &'a Target,
     facts: &'a Facts,
+    schedule: &'a Schedule,
     may_end: MayEnd<'a>,
     stated: Option<i64>,
     least: i64,
@@ -86,14 +89,30 @@ impl Depths<'_> {
                 Some(fits) if fits < depth => depth = fits,
                 None if self.least < depth => depth = self.least,
                 Some(_) | None => {
-                    let last = last.clone();
+                    let adjoined = last.clone();
+                    let fits = fits.is_some();
+                    let copied = match fits {
+                        true => self.with_rows(adjoined.clone())?,
+                        false => adjoined.clone(),
+                    };
                     return Ok(Staged {
-                        stages: [func, housed, left, pipelined, waiting, last],
-                        fits: fits.is_some(),
+                        stages: [func, housed, left, pipelined, waiting, adjoined, copied],
+                        fits,
                     });
                 }
             }
         }
+    }
+
+    /// Brings rows to shared memory where there is room beside what else is there.
+    fn with_rows(&self, func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
+        let blocks = self.schedule.occupancy.unwrap_or(1).max(1);
+        let bytes = self.target.gpu.shared_bytes / blocks;
+        let fits = |func: &PlacedFunc| {
+            let apart = stores_apart(func, self.facts);
+            fits(func, self.target, &apart, bytes)
+        };
+        rows(func, self.target, self.may_end, &fits)
     }
 
     /// The greatest depth up to this one for which there is room, and the function for which there is: with products side by

@@ -127,6 +127,9 @@ fn of_slot(
         SlotOp::CopyBox(_) | SlotOp::WaitBox(_) | SlotOp::ReleaseSlot(_) => scalar(),
         SlotOp::CopySlot(_) | SlotOp::WaitSlots(_) => scalar(),
         SlotOp::CopyLanes(op) => of(op.offsets)?,
+        SlotOp::CopyRow(op) => of(op.offsets)?,
+        SlotOp::WaitRow(_) => scalar(),
+        SlotOp::RowLoad(_) => Rc::clone(&results[0]),
         SlotOp::SlotStore(op) => of(op.value)?,
         SlotOp::DotSlots(op) => return Ok(product_of_slots(func, op, results, count)),
     };

@@ -2,8 +2,8 @@
 //!
 //! [`assign`] chooses layouts for what is computed, [`place`] gives every op its tiles in the layouts that
 //! `form` says it asks for. What is printed between the two states what matters. [`homes`] and
-//! [`pipeline`] put operands and loads that run ahead into shared memory, [`results`] what bulk copies take from there;
-//! what comes out is lowered as it stands.
+//! [`pipeline`] put operands and loads that run ahead into shared memory, [`results`] what bulk copies take from there,
+//! [`rows`] what they bring there for lanes; what comes out is lowered as it stands.
 
 pub mod adjoin;
 mod ahead;
@@ -22,6 +22,7 @@ pub mod results;
 mod rings;
 pub(crate) mod room;
 pub mod rotate;
+pub mod rows;
 pub mod small_views;
 pub mod waits;
 

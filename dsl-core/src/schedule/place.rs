@@ -106,7 +106,8 @@ impl Placer {
     }
 
     fn state(&mut self, value: Value, place: &Place) {
-        if !self.func.ty(value).is_scalar() {
+        let ty = self.func.ty(value);
+        if !ty.is_scalar() && ty.row().is_none() {
             let layout = self.intern(place);
             self.func.set_layout(value, Some(layout));
         }

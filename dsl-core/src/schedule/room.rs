@@ -44,6 +44,12 @@ pub(crate) fn deepest_fit(
     (least..=most).rev().find(fits)
 }
 
+/// Whether so many bytes of shared memory are enough for a function as it stands.
+pub(crate) fn fits(func: &PlacedFunc, target: &Target, apart: &BTreeSet<Inst>, bytes: u32) -> bool {
+    let indices = Indices::of(func);
+    taken_bytes(func, target, (apart, &indices), i64::MAX) <= bytes.into()
+}
+
 /// Bytes of shared memory of a function with at most so many slots in a buffer. A lookup counts as one through shared memory.
 fn taken_bytes(
     func: &PlacedFunc,

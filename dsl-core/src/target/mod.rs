@@ -209,6 +209,9 @@ pub struct Gpu {
     pub copy_bytes: &'static [i64],
     /// Whether it copies boxes of arrays to shared memory at once.
     pub copies_boxes: bool,
+    /// The least bytes of a row of an array that goes to shared memory at once where no vector divides it: lanes that load so
+    /// much element by element wait for the queue of their loads. Nothing where there are no such copies.
+    pub row_bytes: Option<i64>,
     /// Whether thread blocks may begin before the end of the launch before theirs, and wait for it.
     pub begins_early: bool,
     /// The functions that its tensor cores compute, and are known to in every bit.
@@ -235,6 +238,7 @@ const NO_GPU: Gpu = Gpu {
     resident_blocks: 0,
     copy_bytes: &[],
     copies_boxes: false,
+    row_bytes: None,
     begins_early: false,
     mma: &[],
 };
@@ -274,6 +278,7 @@ const fn gpu(
             resident_blocks,
             copy_bytes: &[4, 8, 16],
             copies_boxes: false,
+            row_bytes: None,
             // PTX ISA, "griddepcontrol".
             begins_early: capability.0 >= 9,
             mma: &[],
@@ -306,6 +311,7 @@ impl Target {
             gpu: Gpu {
                 alone: true,
                 copies_boxes: true,
+                row_bytes: Some(32 * 1024),
                 mma: &[Precision::Hopper, Precision::Cut],
                 ..target.gpu
             },

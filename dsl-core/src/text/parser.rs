@@ -346,8 +346,9 @@ impl<'a> Parser<'a> {
     /// A type, and the layout of a tile if it is stated.
     fn ty(&mut self) -> Parsed<(Type, Option<Layout>)> {
         let slots = self.eat("buffer");
-        let pending = !slots && self.eat("pending");
-        if !slots && !pending && !self.eat("tile") {
+        let row = !slots && self.eat("row");
+        let pending = !slots && !row && self.eat("pending");
+        if !slots && !row && !pending && !self.eat("tile") {
             let word = self.word("a type")?;
             let (element, shape) = (self.element(word)?, Shape::SCALAR);
             return Ok((Type { element, shape }, None));
@@ -370,6 +371,12 @@ impl<'a> Parser<'a> {
                 (Element::Number(dtype), Some(count)) => Element::Buffer(dtype, count),
                 (_, _) => return Err(ReadError::no(word, "buffer")),
             };
+        }
+        if row {
+            let Element::Number(dtype) = element else {
+                return Err(ReadError::no(word, "row"));
+            };
+            element = Element::Row(dtype);
         }
         if pending {
             element = element

@@ -192,6 +192,9 @@ impl Checker<'_> {
             if let (Some(owner), Some(_)) = (owner, ty.buffer()) {
                 self.error(owner, format!("a region takes the buffer `{parameter}`"));
             }
+            if let (Some(owner), Some(_)) = (owner, ty.row()) {
+                self.error(owner, format!("a region takes the row `{parameter}`"));
+            }
             if let (Some(owner), Some(_)) = (owner, ty.tensor()) {
                 self.error(owner, format!("a region takes the tensor `{parameter}`"));
             }
@@ -289,6 +292,11 @@ impl Checker<'_> {
                     let name = data.op.mnemonic();
                     self.error(inst, format!("`{name}` cannot give a buffer"));
                 }
+                let row = found.iter().any(|ty| ty.row().is_some());
+                if row && !matches!(data.op, Op::CopyRow(_)) {
+                    let name = data.op.mnemonic();
+                    self.error(inst, format!("`{name}` cannot give a row"));
+                }
                 let pending = found.iter().any(|ty| ty.pending().is_some());
                 let adds = matches!(data.op, Op::Pend(_) | Op::DotSlots(_) | Op::GroupMma(_));
                 if pending && !adds && data.op.control().is_none() {
@@ -343,7 +351,7 @@ impl Checker<'_> {
                 "`{ty}` has a layout at the {} stage",
                 self.stage.word()
             ))
-        } else if ty.is_scalar() || layout.dim_bits() != dim_bits(&ty.shape) {
+        } else if ty.is_scalar() || ty.row().is_some() || layout.dim_bits() != dim_bits(&ty.shape) {
             Err(format!("`{ty}` in a layout of shape {:?}", layout.shape()))
         } else if layout.lane_bits() != LANE_BITS || warps != u64::from(self.func.warps) {
             let (lanes, expected) = (1_u64 << layout.lane_bits().min(63), self.func.warps);

@@ -369,6 +369,7 @@ fn faulted(fault: Fault) -> Outcome {
         | FaultKind::Deadlock(_)
         | FaultKind::Transfer(_)
         | FaultKind::Slot(_)
+        | FaultKind::Row(_)
         | FaultKind::Endless(_) => Outcome::Fault(fault),
     }
 }

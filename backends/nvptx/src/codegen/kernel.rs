@@ -330,6 +330,7 @@ fn declare<'c>(
             Element::Accumulator(..)
             | Element::Tensor(..)
             | Element::Buffer(..)
+            | Element::Row(_)
             | Element::Pending(_)
             | Element::Poison => {
                 return Err(Error::Unsupported(

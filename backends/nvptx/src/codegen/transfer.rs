@@ -57,6 +57,7 @@ impl<'c> Emitter<'_, 'c> {
             TransferOp::NamedSync(op) => self.named("sync", op.id, op.warps),
             TransferOp::NamedArrive(op) => self.named("arrive", op.id, op.warps),
             TransferOp::CopyIn(op) => self.copy_in(op),
+            TransferOp::CopySpan(op) => self.copy_span(op),
             TransferOp::CopyOut(op) => self.copy_out(op),
             TransferOp::WaitCopiesRead(op) => self.wait_for_out(".read", op.pending),
             TransferOp::WaitCopiesOut(op) => self.wait_for_out("", op.pending),
@@ -145,6 +146,30 @@ impl<'c> Emitter<'_, 'c> {
         );
         let numbers = [vec![target], corner, vec![word]].concat();
         self.together(by_one_lane(&text), &numbers)
+    }
+
+    /// One lane says how many bytes come, and starts to copy them.
+    fn copy_span(&self, op: &op::CopySpan) -> Result<()> {
+        let dtype = self.element_of(op.target)?;
+        let target = self.shared_address(dtype, (op.target, op.offset))?;
+        let word = self.shared_address(DType::U64, (op.word, op.at))?;
+        let builder = &self.builder;
+        let base = self.values[op.source][0].into_pointer_value();
+        let from = self.indices(op.source_offset)?[0];
+        let source = element_address(builder, self.memory_type(dtype), base, from)?;
+        let source = builder.build_ptr_to_int(source, self.int_type(64), "")?;
+        let count = self.indices(op.count)?[0];
+        let bytes = builder.build_int_mul(count, self.int(64, dtype.bytes().into()), "")?;
+        let bytes = builder.build_int_truncate(bytes, self.int_type(32), "")?;
+        let is_some = builder.build_int_compare(IntPredicate::SGT, count, self.int(64, 0), "")?;
+        let is_some = builder.build_int_z_extend(is_some, self.int_type(32), "")?;
+        let text = "{ .reg .pred one, some; setp.ne.u32 some, $4, 0;\n\
+                    bar.warp.sync 0xffffffff; elect.sync _|one, 0xffffffff;\n\
+                    and.pred one, one, some;\n\
+                    @one mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$3], $2;\n\
+                    @one cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes \
+                    [$0], [$1], $2, [$3]; }";
+        self.together(text.to_string(), &[target, source, bytes, word, is_some])
     }
 
     fn copy_out(&self, op: &op::CopyOut) -> Result<()> {

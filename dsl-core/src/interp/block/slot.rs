@@ -1,5 +1,7 @@
 //! Tiles in slots of shared memory, and the copies that are under way to them.
 
+mod row;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{Fault, FaultKind, Machine};
@@ -7,6 +9,7 @@ use crate::interp::elements::Elements;
 use crate::interp::fault::SlotFault;
 use crate::ir::op::{OrderOp, SlotOp};
 use crate::ir::{Inst, Value, op};
+use row::Row;
 
 /// A copy that is under way.
 struct Copy {
@@ -40,6 +43,7 @@ pub(super) struct Shared {
     /// The slots that each product under way may still read.
     products: VecDeque<(Inst, Vec<(Value, i64)>)>,
     leaving: VecDeque<Leaving>,
+    rows: BTreeMap<Value, Row>,
 }
 
 impl Shared {
@@ -84,6 +88,12 @@ impl Machine<'_> {
             }
             SlotOp::CopySlot(op) => self.copy_slot(inst, op).map(|()| Vec::new()),
             SlotOp::WaitSlots(op) => self.wait_slots(op.pending).map(|()| Vec::new()),
+            SlotOp::CopyRow(op) => self.copy_row(inst, op).map(|()| vec![Elements::uniform(0)]),
+            SlotOp::WaitRow(op) => {
+                self.wait_row(op);
+                Ok(Vec::new())
+            }
+            SlotOp::RowLoad(op) => Ok(vec![self.row_load(inst, op)?]),
             SlotOp::SlotLoad(op) => Ok(vec![self.in_slot(inst, op.buffer, op.slot)?]),
             SlotOp::SlotStore(op) => {
                 let place = self.slot(inst, op.buffer, op.slot)?;
@@ -267,6 +277,8 @@ impl Machine<'_> {
     pub(super) fn ended(&self) -> Result<(), Fault> {
         let copies = self.shared.under_way().map(|copy| copy.inst);
         let copies = copies.chain(self.shared.leaving.iter().map(|copy| copy.inst));
+        let rows = self.shared.rows.values().filter(|row| row.is_under_way());
+        let copies = copies.chain(rows.map(|row| row.inst));
         let mut left = copies.chain(self.shared.products.iter().map(|&(inst, _)| inst));
         match left.next() {
             Some(inst) => Err(self.fault(inst, FaultKind::Unfinished { lane: 0 })),

@@ -11,7 +11,7 @@ use crate::interp::lane_memory;
 use crate::interp::memory::Slot;
 use crate::interp::race::Bulk;
 use crate::interp::{Fault, FaultKind};
-use crate::ir::operand::PATTERN;
+use crate::ir::operand::{PATTERN, PIECE};
 use crate::ir::{Func, Inst, Op, Value, op};
 
 /// The alignment of a box in shared memory in bytes.
@@ -19,6 +19,9 @@ const BOX_ALIGN: i64 = 128;
 
 /// What the strides of an array are multiples of in bytes, but the last.
 const ROW_ALIGN: i64 = 16;
+
+/// The argument, the buffer, and the elements of both: of the argument none where a box is outside of the array.
+type Moved = (usize, Allocation, Vec<(Option<i64>, i64)>);
 
 /// A copy under way.
 #[derive(Clone)]
@@ -67,9 +70,53 @@ impl Flight {
 
 impl Runner<'_, '_> {
     pub(super) fn copy_in(&mut self, inst: Inst, op: &op::CopyIn) -> Result<(), FaultKind> {
-        let (argument, local, elements) =
-            self.transferred(inst, (op.map, &op.origin), (op.target, op.offset))?;
+        let moved = self.transferred(inst, (op.map, &op.origin), (op.target, op.offset))?;
         let word = self.word(inst, (op.word, op.at), false)?;
+        self.fill(inst, moved, word)
+    }
+
+    /// Elements that lie side by side. Their bytes are expected at once.
+    pub(super) fn copy_span(&mut self, inst: Inst, op: &op::CopySpan) -> Result<(), FaultKind> {
+        let word = self.word(inst, (op.word, op.at), false)?;
+        let count = self.uniform(inst, op.count)?;
+        if count <= 0 {
+            return Ok(());
+        }
+        let local = self.aligned(inst, (op.target, op.offset), PIECE.into())?;
+        let [from, to] = [op.source_offset, op.offset].map(|it| self.uniform(inst, it));
+        let (from, to, size) = (from?, to?, i64::from(local.dtype.bytes()));
+        let bytes = count.wrapping_mul(size);
+        let piece = i64::from(PIECE);
+        if let Some(index) = [(from, from.wrapping_mul(size)), (count, bytes)]
+            .into_iter()
+            .find_map(|(index, bytes)| (bytes % piece != 0).then_some(index))
+        {
+            return Err(FaultKind::Unaligned {
+                buffer: "array".to_string(),
+                index,
+                align: piece,
+                lane: self.warp.lane(0) as u64,
+            });
+        }
+        let mbarriers = &mut self.machine.transfer.mbarriers;
+        let mbarrier = mbarriers.get_mut(&word);
+        mbarrier
+            .expect("broken invariant: the word is a barrier")
+            .expect(bytes);
+        let argument = self.warp.values[op.source].scalar() as usize;
+        // One element beyond the buffer is as wrong as all that follow it.
+        let numbers = 0..count.min(local.count + 1);
+        let elements = numbers.map(|at| (Some(from.wrapping_add(at)), to.wrapping_add(at)));
+        self.fill(inst, (argument, local, elements.collect()), word)
+    }
+
+    /// Starts a copy of elements of an argument to those of a buffer, whose bytes count for the phase of a word.
+    fn fill(
+        &mut self,
+        inst: Inst,
+        (argument, local, elements): Moved,
+        word: usize,
+    ) -> Result<(), FaultKind> {
         let lane = self.warp.lane(0) as u64;
         let mbarriers = &mut self.machine.transfer.mbarriers;
         let mbarrier = mbarriers.get_mut(&word);
@@ -209,13 +256,13 @@ impl Runner<'_, '_> {
         }
     }
 
-    /// The argument, the buffer, and the elements of both that a box has.
+    /// What a box has.
     fn transferred(
         &self,
         inst: Inst,
         (map, origin): (Value, &[Value]),
         (base, offset): (Value, Value),
-    ) -> Result<(usize, Allocation, Vec<(Option<i64>, i64)>), FaultKind> {
+    ) -> Result<Moved, FaultKind> {
         let func = self.machine.func;
         let map = map_of(func, Inst::new(self.warp.values[map].scalar() as usize));
         let numbers = |values: &[Value]| -> Result<Vec<i64>, FaultKind> {

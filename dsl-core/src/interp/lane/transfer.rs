@@ -77,6 +77,7 @@ impl Runner<'_, '_> {
             TransferOp::NamedSync(op) => self.arrive_named(inst, (op.id, op.warps), true),
             TransferOp::NamedArrive(op) => self.arrive_named(inst, (op.id, op.warps), false),
             TransferOp::CopyIn(op) => self.copy_in(inst, op),
+            TransferOp::CopySpan(op) => self.copy_span(inst, op),
             TransferOp::CopyOut(op) => self.copy_out(inst, op),
             TransferOp::WaitCopiesRead(op) => {
                 self.wait_copies_read(op);

@@ -2,7 +2,7 @@
 
 use super::expect::Rules;
 use crate::ir::op::SlotOp;
-use crate::ir::{DType, Type, Value, op};
+use crate::ir::{DType, Element, Type, Value, op};
 
 impl Rules<'_> {
     pub(super) fn slots(self, declared: &[Type]) -> Result<Vec<Type>, String> {
@@ -34,6 +34,9 @@ impl Rules<'_> {
                 self.array_box(op.base, numbers, moved).map(|()| Vec::new())
             }
             SlotOp::WaitSlots(op) => self.wait_slots(op.pending).map(|()| Vec::new()),
+            SlotOp::CopyRow(op) => self.stated(declared, &|to| self.copy_row(op, to)),
+            SlotOp::WaitRow(op) => self.row(op.row).map(|_| Vec::new()),
+            SlotOp::RowLoad(op) => self.stated(declared, &|to| self.row_load(op, to)),
             SlotOp::SlotLoad(op) => self.stated(declared, &|to| self.slot_load(op, to)),
             SlotOp::SlotStore(op) => self.slot_store(op).map(|()| Vec::new()),
             SlotOp::DotSlots(op) => self.dot_slots(op).map(|ty| vec![ty]),
@@ -78,6 +81,46 @@ impl Rules<'_> {
                 op.count
             )),
         }
+    }
+
+    fn copy_row(self, op: &op::CopyRow, to: Type) -> Result<(), String> {
+        let loaded = self.access(&op.access())?;
+        for (what, number) in [("start", op.start), ("count", op.count)] {
+            self.expect(what, self.ty(number), Type::INDEX)?;
+        }
+        let elements = loaded.shape.elements() as i64;
+        if !(1..=elements).contains(&op.room) {
+            let room = op.room;
+            return Err(format!(
+                "`copy_row` has room for {room} elements of `{loaded}`, expected 1 to {elements}"
+            ));
+        }
+        self.copied_in_pieces(op.base)?;
+        let row = loaded.dtype().map(Element::Row);
+        let row = row.map(|element| Type { element, ..loaded });
+        self.expect("result", to, row.unwrap_or(loaded))
+    }
+
+    /// The type of the elements of a row, as a tile.
+    fn row(self, row: Value) -> Result<Type, String> {
+        let ty = self.ty(row);
+        let dtype = ty.row();
+        dtype
+            .map(|dtype| ty.with_dtype(dtype))
+            .ok_or_else(|| format!("`{}` takes a row, found `{ty}`", self.name()))
+    }
+
+    fn row_load(self, op: &op::RowLoad, to: Type) -> Result<(), String> {
+        let row = self.row(op.row)?;
+        self.mask(row, op.mask)?;
+        match op.other {
+            Some(_) if op.mask.is_none() => {
+                return Err("`row_load` has `other` but no mask".to_string());
+            }
+            Some(other) => self.expect("`other`", self.ty(other), row)?,
+            None => {}
+        }
+        self.expect("result", to, row)
     }
 
     fn slot_store(self, op: &op::SlotStore) -> Result<(), String> {

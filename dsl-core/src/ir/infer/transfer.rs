@@ -2,6 +2,7 @@
 
 use super::expect::Rules;
 use crate::ir::op::TransferOp;
+use crate::ir::operand::PIECE;
 use crate::ir::{DType, Element, MAX_RANK, Shape, Space, Type, Value, op};
 
 /// The most arrivals and bytes of a phase.
@@ -37,6 +38,7 @@ impl Rules<'_> {
                 self.word(op.word, op.at)?;
                 self.bulk_copy(op.map, &op.origin, (op.target, op.offset))
             }
+            TransferOp::CopySpan(op) => self.copy_span(op),
             TransferOp::CopyOut(op) => self.bulk_copy(op.map, &op.origin, (op.source, op.offset)),
             TransferOp::WaitCopiesRead(op) => self.within("pending", op.pending, (0, MOST)),
             TransferOp::WaitCopiesOut(op) => self.within("pending", op.pending, (0, MOST)),
@@ -122,6 +124,30 @@ impl Rules<'_> {
             element: Element::Tensor(dtype, rank as u8),
             shape: Shape::SCALAR,
         })
+    }
+
+    fn copy_span(self, op: &op::CopySpan) -> Result<(), String> {
+        self.word(op.word, op.at)?;
+        let dtype = self.copied_in_pieces(op.source)?;
+        let shared = Type::pointer(dtype, Space::Shared);
+        self.expect("buffer", self.ty(op.target), shared)?;
+        self.scalar_index("count", op.count)?;
+        self.scalar_index("offset", op.offset)?;
+        self.scalar_index("source offset", op.source_offset)
+    }
+
+    /// The type of an array that begins at a multiple of what bulk copies move at once.
+    pub(super) fn copied_in_pieces(self, base: Value) -> Result<DType, String> {
+        let (dtype, space) = self.pointer(base)?;
+        let parameter = self.func.parameter_index(base);
+        let divisor = parameter.map_or(1, |index| self.func.parameters[index].divisor);
+        match space == Space::Global && divisor.is_multiple_of(PIECE) {
+            true => Ok(dtype),
+            false => Err(format!(
+                "`{}` is of global memory that begins at a multiple of {PIECE} bytes",
+                self.name()
+            )),
+        }
     }
 
     fn bulk_copy(

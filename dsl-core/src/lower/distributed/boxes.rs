@@ -110,7 +110,10 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn by_first_warp(&mut self, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    pub(super) fn by_first_warp(
+        &mut self,
+        fill: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
         let warp = self.builder.value(Op::WarpId(op::WarpId {}));
         let first = self.builder.int32(0);
         let condition = self.builder.compare(CompareOp::Eq, warp, first);
@@ -162,13 +165,13 @@ impl Lowering<'_> {
         Ok(Some((word, phase)))
     }
 
-    /// That nothing writes the array that a box is copied of.
-    fn expect_read(&mut self, op: &op::CopyBox) -> Result<()> {
-        let parameter = self.block.parameter_index(op.base);
+    /// That nothing writes the array that a bulk copy reads.
+    pub(super) fn expect_read(&mut self, base: Value) -> Result<()> {
+        let parameter = self.block.parameter_index(base);
         let parameter = parameter.map(|index| &self.block.parameters[index]);
         if parameter.is_none_or(|it| it.access != Access::Read) {
             return Err(
-                self.error("broken invariant: a box is copied of memory that the kernel may write")
+                self.error("broken invariant: a bulk copy reads memory that the kernel may write")
             );
         }
         Ok(())
@@ -287,7 +290,7 @@ impl Lowering<'_> {
     pub(super) fn copy_box(&mut self, op: &op::CopyBox) -> Result<()> {
         let (dtype, _) = self.of_buffer(op.buffer)?;
         let layout = self.layout(op.buffer);
-        self.expect_read(op)?;
+        self.expect_read(op.base)?;
         let start = self.slot_start(op.buffer, op.slot);
         let numbers = [&op.origin[..], &op.extents, &op.strides];
         let parts = self.parts((op.buffer, start), op.base, numbers)?;

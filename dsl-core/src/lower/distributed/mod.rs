@@ -27,6 +27,7 @@ mod reduce;
 mod registers;
 mod rescale;
 mod resident;
+mod rows;
 mod scan;
 mod scatter;
 mod search;
@@ -152,6 +153,8 @@ struct Lowering<'a> {
     ring_bytes: i64,
     /// The barriers of buffers that boxes are copied to, one for each slot.
     phases: BTreeMap<Value, boxes::Phases>,
+    /// The rows that are copied, or have come.
+    rows: BTreeMap<Value, rows::Row>,
     /// Those of them behind which all warps meet.
     meets_behind: BTreeSet<Value>,
     /// For each buffer the one whose slots lie behind its own.
@@ -190,6 +193,7 @@ impl<'a> Lowering<'a> {
             at_edge: false,
             ring_bytes: 0,
             phases: BTreeMap::new(),
+            rows: BTreeMap::new(),
             meets_behind: boxes::meeting_behind(block),
             behind: slots::behind(block),
             uses_shared: false,

@@ -31,6 +31,9 @@ impl Lowering<'_> {
             SlotOp::ReleaseSlot(op) => self.release_slot(op),
             SlotOp::CopySlot(op) => self.copy_slot(op),
             SlotOp::WaitSlots(op) => self.wait_slots(op),
+            SlotOp::CopyRow(op) => self.copy_row(results[0], op),
+            SlotOp::WaitRow(op) => self.wait_row(op),
+            SlotOp::RowLoad(op) => self.row_load(results[0], op),
             SlotOp::SlotLoad(op) => self.slot_load(results[0], op),
             SlotOp::SlotStore(op) => self.slot_store(op),
             SlotOp::DotSlots(op) => self.dot_slots(results[0], op),
@@ -120,6 +123,16 @@ impl Lowering<'_> {
         (registers, copy): (&[u32], u32),
     ) -> Value {
         let start = self.slot_start(buffer, slot);
+        self.placed_offsets(start, places, (registers, copy))
+    }
+
+    /// The same of what begins at `start` (`i32`) of its buffer.
+    pub(super) fn placed_offsets(
+        &mut self,
+        start: Value,
+        places: &SlotPlaces,
+        (registers, copy): (&[u32], u32),
+    ) -> Value {
         let own: Vec<u32> = registers.iter().map(|&it| places.of(it) ^ copy).collect();
         let apart = own.iter().all(|it| it & places.thread.support() == 0);
         if !apart {

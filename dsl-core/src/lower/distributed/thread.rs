@@ -15,7 +15,7 @@ enum Source {
 }
 
 impl Lowering<'_> {
-    fn lane_id(&mut self) -> Value {
+    pub(super) fn lane_id(&mut self) -> Value {
         match self.lane {
             Some(lane) => lane,
             None => *self

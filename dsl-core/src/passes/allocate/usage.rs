@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ir::operand::PATTERN;
+use crate::ir::operand::{PATTERN, piece_bits};
 use crate::ir::{DType, Func, Inst, Op, Region, Value, op};
 use crate::verify::left_by_branches;
 
@@ -118,6 +118,8 @@ impl Reader<'_> {
                 events.push(Event::Barrier);
             } else if let Op::Alloc(op) = op {
                 events.push(Event::Begin(self.alloc(inst, op)));
+            } else if let Op::CopyRow(op) = op {
+                self.row(inst, op, &mut events);
             } else if let Op::Buffer(op) = op {
                 self.slots(inst, op, &mut events);
             } else if let Op::If(op) = op {
@@ -232,6 +234,22 @@ impl Reader<'_> {
         }
     }
 
+    /// A row and the word in which the phase of its copy is counted.
+    fn row(&mut self, inst: Inst, op: &op::CopyRow, events: &mut Vec<Event>) {
+        let row = self.func.inst(inst).results[0];
+        let dtype = self.func.ty(row).row().unwrap_or(DType::I8);
+        let number = self.buffer(
+            inst,
+            row_elements(dtype, op.room) * i64::from(dtype.bytes()),
+        );
+        self.numbers.insert(row, number);
+        let word = self.buffer(inst, DType::U64.bytes().into());
+        self.buffers[word].lasts = true;
+        for number in [number, word] {
+            events.extend([Event::Begin(number), Event::Touch(number)]);
+        }
+    }
+
     /// A new buffer.
     fn buffer(&mut self, alloc: Inst, bytes: i64) -> usize {
         self.buffers.push(Buffer {
@@ -253,6 +271,13 @@ pub(crate) fn buffer_bytes(func: &Func, buffer: Value, most_slots: i64) -> i64 {
         .map_or(0, |layout| func.linear(layout).registers());
     let (dtype, slots) = func.ty(buffer).buffer().unwrap_or((DType::I8, 1));
     i64::from(slots).min(most_slots) * i64::from(elements) * i64::from(dtype.bytes())
+}
+
+/// Elements of shared memory for a row of up to `room`, which begins as far behind a multiple of 16 bytes as in
+/// memory.
+pub(crate) fn row_elements(dtype: DType, room: i64) -> i64 {
+    let piece = 1 << piece_bits(dtype);
+    (room + piece - 1).div_euclid(piece) * piece + piece
 }
 
 /// Notes when buffers begin and when they are used last. What begins before a loop and is used in it

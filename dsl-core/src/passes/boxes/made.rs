@@ -3,15 +3,14 @@
 use super::Array;
 use crate::builder::Builder;
 use crate::diagnostic::Loc;
-use crate::ir::{Func, Inst, Op, Region, Value, op};
+use crate::ir::{Func, Inst, Op, Region, op};
 use crate::passes::expand_tiles::place;
-use crate::passes::linear::Linear;
 
 /// Appends the numbers of an array, and makes an access one of a box of it.
 pub(super) fn raised(func: &mut Func, region: Region, access: Inst, array: &Array) {
     let [origin, extents, strides] = within(func, region, access, |builder| {
         [&array.origin, &array.extents, &array.strides]
-            .map(|sums| sums.iter().map(|sum| number(builder, sum)).collect())
+            .map(|sums| sums.iter().map(|sum| sum.scalar(builder)).collect())
     });
     let op = &mut func.inst_mut(access).op;
     if let Op::Load(op::Load { base, cache, .. }) = *op {
@@ -97,19 +96,4 @@ fn within<T>(
         .finish()
         .expect("broken invariant: numbers of indices are of one type");
     filled
-}
-
-/// A sum of products as a scalar.
-fn number(builder: &mut Builder, sum: &Linear) -> Value {
-    let mut found: Option<Value> = None;
-    for (factors, times) in sum.terms() {
-        let mut product: Option<Value> = None;
-        let constant = (times != 1 || factors.is_empty()).then(|| builder.index(times));
-        for factor in factors.iter().copied().chain(constant) {
-            product = Some(product.map_or(factor, |it| builder.mul(it, factor)));
-        }
-        let product = product.expect("broken invariant: a product has a factor");
-        found = Some(found.map_or(product, |it| builder.add(it, product)));
-    }
-    found.unwrap_or_else(|| builder.index(0))
 }

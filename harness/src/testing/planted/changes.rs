@@ -107,6 +107,20 @@ pub(super) fn wide_copies(func: &mut Func, inst: Inst) -> bool {
     true
 }
 
+/// A row that begins so many elements further and has so many more.
+pub(super) fn other_row(func: &mut Func, inst: Inst, by: [i64; 2]) -> bool {
+    let Op::CopyRow(op::CopyRow { start, count, .. }) = *func.op(inst) else {
+        return false;
+    };
+    let [further, more] = by;
+    let start = added_before(func, inst, start, further);
+    let count = added_before(func, inst, count, more);
+    if let Op::CopyRow(op) = &mut func.inst_mut(inst).op {
+        (op.start, op.count) = (start, count);
+    }
+    true
+}
+
 /// Which numbers of a box.
 #[derive(Clone, Copy)]
 pub(super) enum BoxPart {

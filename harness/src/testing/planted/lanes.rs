@@ -95,6 +95,22 @@ const FAULTS: &[Fault] = &[
     changed!("fewer bytes are expected", MbarrierExpect, bytes, |it| it
         - 16),
     dropped!("a bulk copy in is missing", CopyIn),
+    dropped!("a bulk copy of a row is missing", CopySpan),
+    Fault {
+        name: "a bulk copy of a row begins 16 bytes further",
+        at: |op| matches!(op, Op::CopySpan(_)),
+        plant: |func, inst| other_span(func, inst, |op| &mut op.source_offset),
+    },
+    Fault {
+        name: "a bulk copy of a row is 16 bytes further in its slot",
+        at: |op| matches!(op, Op::CopySpan(_)),
+        plant: |func, inst| other_span(func, inst, |op| &mut op.offset),
+    },
+    Fault {
+        name: "a bulk copy of a row is 16 bytes longer",
+        at: |op| matches!(op, Op::CopySpan(_)),
+        plant: |func, inst| other_span(func, inst, |op| &mut op.count),
+    },
     dropped!("a bulk copy out is missing", CopyOut),
     Fault {
         name: "a bulk copy begins an element further",
@@ -145,6 +161,19 @@ fn other_phase(func: &mut Func, inst: Inst, by: i64) -> bool {
     if let Op::MbarrierWait(op) = &mut func.inst_mut(inst).op {
         op.phase = other;
     }
+    true
+}
+
+/// A bulk copy of which a number is greater by the elements of 16 bytes.
+fn other_span(func: &mut Func, inst: Inst, number: fn(&mut op::CopySpan) -> &mut Value) -> bool {
+    let Op::CopySpan(mut op) = func.op(inst).clone() else {
+        return false;
+    };
+    let dtype = func.ty(op.target).pointee().map(|(dtype, _)| dtype);
+    let piece = i64::from(16 / dtype.map_or(1, DType::bytes));
+    let own = number(&mut op);
+    *own = added_before(func, inst, *own, piece);
+    func.inst_mut(inst).op = Op::CopySpan(op);
     true
 }
 

@@ -207,6 +207,19 @@ const FAULTS: &[Fault] = &[
         Op::Settle(_),
         late_products
     ),
+    fault!("rows", "a wait is missing", Op::WaitRow(_)),
+    fault!(
+        "rows",
+        "a row begins an element further",
+        Op::CopyRow(_),
+        |func, inst| other_row(func, inst, [1, 0])
+    ),
+    fault!(
+        "rows",
+        "a row has an element less",
+        Op::CopyRow(_),
+        |func, inst| other_row(func, inst, [0, -1])
+    ),
 ];
 
 /// The stage whose function a fault is planted in: `overlap` is a part of `pipeline`.

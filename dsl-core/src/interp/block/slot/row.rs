@@ -1,0 +1,93 @@
+//! Rows of arrays in shared memory.
+
+use super::super::{Fault, Machine};
+use crate::interp::elements::Elements;
+use crate::interp::fault::RowFault;
+use crate::ir::{Inst, op};
+
+/// A row that is copied, or has come.
+pub(super) struct Row {
+    /// What started the copy.
+    pub(super) inst: Inst,
+    /// Its elements, and zero bits behind them.
+    elements: Elements,
+    count: i64,
+    has_come: bool,
+}
+
+impl Row {
+    /// Whether nobody has waited for it.
+    pub(super) fn is_under_way(&self) -> bool {
+        !self.has_come
+    }
+}
+
+impl Machine<'_> {
+    pub(super) fn copy_row(&mut self, inst: Inst, op: &op::CopyRow) -> Result<(), Fault> {
+        let (start, count) = (self.index(op.start), self.index(op.count));
+        let (offsets, mask) = (self.read(op.offsets), self.read_or(op.mask, 1));
+        let elements = self.shape(op.offsets).elements();
+        let wrong = (0..elements).find(|&element| {
+            let is_of_row = (element as i64) < count;
+            let place = offsets.get(element).cast_signed();
+            let moved = is_of_row && place != start.wrapping_add(element as i64);
+            moved || is_of_row != (mask.get(element) != 0)
+        });
+        let fault = match wrong {
+            Some(element) => Some(RowFault::Elsewhere {
+                element,
+                start,
+                count,
+            }),
+            None if count < 0 || count > op.room => Some(RowFault::NoRoom {
+                count,
+                room: op.room,
+            }),
+            None => None,
+        };
+        if let Some(fault) = fault {
+            return Err(self.fault(inst, fault.into()));
+        }
+        let at = |element| (mask.get(element) != 0).then(|| offsets.get(element).cast_signed());
+        let elements = self.gathered(inst, op.base, elements, &at, &Elements::uniform(0))?;
+        let row = Row {
+            inst,
+            elements,
+            count,
+            has_come: false,
+        };
+        let made = self.func.inst(inst).results[0];
+        match self.shared.rows.insert(made, row) {
+            Some(before) if before.is_under_way() => {
+                Err(self.fault(inst, RowFault::Copying.into()))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(super) fn wait_row(&mut self, op: &op::WaitRow) {
+        if let Some(row) = self.shared.rows.get_mut(&op.row) {
+            row.has_come = true;
+        }
+    }
+
+    pub(super) fn row_load(&self, inst: Inst, op: &op::RowLoad) -> Result<Elements, Fault> {
+        let (mask, other) = (self.read_or(op.mask, 1), self.read_or(op.other, 0));
+        let row = self.shared.rows.get(&op.row);
+        let row = row.expect("broken invariant: a row is used behind its copy");
+        if row.is_under_way() {
+            return Err(self.fault(inst, RowFault::Copying.into()));
+        }
+        let elements = self.shape(op.row).elements();
+        let beyond = (0..elements).find(|&at| mask.get(at) != 0 && at as i64 >= row.count);
+        if let Some(element) = beyond {
+            let count = row.count;
+            return Err(self.fault(inst, RowFault::Beyond { element, count }.into()));
+        }
+        let read = |at| match mask.get(at) {
+            0 => other.get(at),
+            _ => row.elements.get(at),
+        };
+        Ok(Elements::new((0..elements).map(read).collect()))
+    }
+}

@@ -1,0 +1,206 @@
+//! Rows of arrays that bulk copies bring to shared memory. Their pieces of 16 bytes lie there as in memory, so the first warp
+//! starts one copy for all that a row has whole, and its lanes bring the ends. All wait for the phase of a barrier that
+//! counts the bytes, and at which the first warp arrives once the ends are there.
+
+use super::order::Touch;
+use super::registers::Registers;
+use super::{Lowering, Result};
+use crate::ir::index_map::dim_bits;
+use crate::ir::operand::piece_bits;
+use crate::ir::{DType, Effect, Op, Type, Value, op};
+use crate::layout::LinearLayout;
+use crate::layout::slots::SlotPlaces;
+use crate::passes::allocate::row_elements;
+use crate::target::WARP_LANES;
+
+/// A row in shared memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    memory: Value,
+    /// The barrier of its copy.
+    word: Value,
+    /// Where its first element lies (`i32`).
+    first: Value,
+}
+
+/// Where a row is cut. Places (`i32`) count from where the piece begins in which the row does, in memory and in shared memory.
+#[derive(Clone, Copy)]
+struct Ends {
+    /// That place in memory (`i64`).
+    base: Value,
+    first: Value,
+    /// The first element that the bulk copy brings, or would.
+    whole: Value,
+    /// The first one behind those.
+    rest: Value,
+    end: Value,
+}
+
+impl Lowering<'_> {
+    pub(super) fn copy_row(&mut self, result: Value, op: &op::CopyRow) -> Result<()> {
+        if self.loops > 0 {
+            return Err(self.error("broken invariant: a row is copied in a loop"));
+        }
+        self.expect_read(op.base)?;
+        let argument = self.block.parameter_index(op.base);
+        let touch = Touch {
+            owned: None,
+            effect: Effect::Reads,
+        };
+        argument
+            .into_iter()
+            .for_each(|argument| self.order_access(argument, touch.clone()));
+        let dtype = self.block.ty(result).row();
+        let dtype = dtype.ok_or_else(|| self.error("broken invariant: a row is no row"))?;
+        let memory = self.in_shared(dtype, row_elements(dtype, op.room));
+        let word = self.in_shared(DType::U64, 1);
+        let at = self.builder.int32(0);
+        self.by_first_warp(|this| {
+            let count = 1;
+            let init = Op::MbarrierInit(op::MbarrierInit { word, at, count });
+            this.builder.emit(init, &[]);
+            Ok(())
+        })?;
+        // Lanes may have used the bytes.
+        let used = std::mem::replace(&mut self.uses_shared, true);
+        if used {
+            self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
+            self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
+        }
+        let (source, piece) = (self.scalar(op.base), 1_i64 << piece_bits(dtype));
+        let ends = self.ends((op.start, op.count), piece);
+        self.by_first_warp(|this| {
+            let copy = Op::CopySpan(op::CopySpan {
+                target: memory,
+                offset: ends.whole,
+                source,
+                source_offset: this.in_memory(ends, ends.whole),
+                count: this.builder.sub(ends.rest, ends.whole),
+                word,
+                at,
+            });
+            this.builder.emit(copy, &[]);
+            this.copy_ends((source, memory, dtype), ends);
+            let arrive = Op::MbarrierArrive(op::MbarrierArrive { word, at });
+            this.builder.emit(arrive, &[]);
+            Ok(())
+        })?;
+        if !used {
+            self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
+        }
+        let first = ends.first;
+        self.rows.insert(
+            result,
+            Row {
+                memory,
+                word,
+                first,
+            },
+        );
+        self.bind(result, Registers::uniform(memory, 1));
+        Ok(())
+    }
+
+    /// Where a row is cut, in pieces of so many elements.
+    fn ends(&mut self, (start, count): (Value, Value), piece: i64) -> Ends {
+        let (start, count) = (self.scalar(start), self.scalar(count));
+        let builder = &mut self.builder;
+        let pieces = builder.index(-piece);
+        let base = builder.and(start, pieces);
+        let first = builder.sub(start, base);
+        let [first, count] = [first, count].map(|it| builder.cast(it, DType::I32));
+        let end = builder.add(first, count);
+        let [last, pieces] = [piece - 1, -piece].map(|it| builder.int32(it as i32));
+        let up = builder.add(first, last);
+        let up = builder.and(up, pieces);
+        let whole = builder.minimum(up, end);
+        let down = builder.and(end, pieces);
+        let rest = builder.maximum(down, whole);
+        Ends {
+            base,
+            first,
+            whole,
+            rest,
+            end,
+        }
+    }
+
+    /// The offset in memory of a place of a row.
+    fn in_memory(&mut self, ends: Ends, place: Value) -> Value {
+        let place = self.builder.cast(place, DType::I64);
+        self.builder.add(ends.base, place)
+    }
+
+    /// The lanes of a warp bring what is in front of the whole pieces of a row, and what is behind them.
+    fn copy_ends(&mut self, (source, memory, dtype): (Value, Value, DType), ends: Ends) {
+        let half = (WARP_LANES / 2) as i32;
+        let lane = self.lane_id();
+        let builder = &mut self.builder;
+        let [half, last] = [half, half - 1].map(|it| builder.int32(it));
+        let in_front = builder.lt(lane, half);
+        let number = builder.and(lane, last);
+        let from = builder.select(in_front, ends.first, ends.rest);
+        let to = builder.select(in_front, ends.whole, ends.end);
+        let place = builder.add(from, number);
+        let mask = Some(builder.lt(place, to));
+        let align = dtype.bytes().into();
+        let load = Op::LaneLoad(op::LaneLoad {
+            base: source,
+            offset: self.in_memory(ends, place),
+            mask,
+            other: None,
+            align,
+            cache: None,
+        });
+        let value = self.builder.declared(load, Type::scalar(dtype));
+        let store = Op::LaneStore(op::LaneStore {
+            base: memory,
+            offset: place,
+            value,
+            mask,
+            align,
+            cache: None,
+        });
+        self.builder.emit(store, &[]);
+    }
+
+    fn row(&self, row: Value) -> Result<Row> {
+        let found = self.rows.get(&row).copied();
+        found.ok_or_else(|| self.error("broken invariant: this row is not copied here"))
+    }
+
+    pub(super) fn wait_row(&mut self, op: &op::WaitRow) -> Result<()> {
+        let word = self.row(op.row)?.word;
+        let [at, phase] = [0; 2].map(|it| self.builder.int32(it));
+        let wait = Op::MbarrierWait(op::MbarrierWait { word, at, phase });
+        self.builder.emit(wait, &[]);
+        Ok(())
+    }
+
+    pub(super) fn row_load(&mut self, result: Value, op: &op::RowLoad) -> Result<()> {
+        let row = self.row(op.row)?;
+        let (ty, layout) = (self.block.ty(result), self.layout(result));
+        let dtype = self.dtype(result)?;
+        let bits = dim_bits(&ty.shape);
+        let places = (0..bits.iter().sum()).map(|bit: u32| 1 << bit);
+        let in_order = LinearLayout::new(bits, places.collect(), Vec::new(), Vec::new());
+        let in_order = in_order.expect("broken invariant: a row holds what the tile holds");
+        let places = SlotPlaces::of_elements(&in_order, &layout);
+        let registers: Vec<u32> = (0..layout.registers()).collect();
+        let mask = op.mask.map(|mask| self.get(mask));
+        let other = op.other.map(|other| self.get(other));
+        let load = Op::LaneLoad(op::LaneLoad {
+            base: row.memory,
+            offset: self.placed_offsets(row.first, &places, (&registers, 0)),
+            mask: mask.map(|mask| self.pick(&mask, &registers)),
+            other: other.map(|other| self.pick(&other, &registers)),
+            align: dtype.bytes().into(),
+            cache: None,
+        });
+        let loaded = self
+            .builder
+            .declared(load, Type::vector(dtype, registers.len()));
+        self.bind(result, Registers::new(loaded, registers));
+        Ok(())
+    }
+}
