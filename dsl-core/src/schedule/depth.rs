@@ -104,10 +104,16 @@ impl Depths<'_> {
         }
     }
 
-    /// Brings rows to shared memory where there is room beside what else is there.
+    /// Brings rows to shared memory where there is room beside what else is there, and for as many thread blocks as registers
+    /// have room for: lanes that hold parts of long rows leave them for one with all warps.
     fn with_rows(&self, func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
-        let blocks = self.schedule.occupancy.unwrap_or(1).max(1);
-        let bytes = self.target.gpu.shared_bytes / blocks;
+        let gpu = &self.target.gpu;
+        let held = (gpu.most_warps / func.warps.max(1)).max(1);
+        let blocks = self
+            .schedule
+            .occupancy
+            .map_or(held, |asked| asked.max(held));
+        let bytes = gpu.shared_bytes / blocks;
         let fits = |func: &PlacedFunc| {
             let apart = stores_apart(func, self.facts);
             fits(func, self.target, &apart, bytes)

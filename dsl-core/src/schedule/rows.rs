@@ -8,7 +8,7 @@ use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
 use crate::entity::EntityMap;
 use crate::ir::op::Control;
-use crate::ir::operand::PIECE;
+use crate::ir::operand::{PIECE, piece_bits};
 use crate::ir::{
     Access, BinaryOp, CompareOp, DType, Element, Func, Inst, Op, Region, Stage, Type, Value, op,
 };
@@ -106,7 +106,7 @@ impl<'a> Known<'a> {
         found.filter(|(_, found)| is_long(found)).collect()
     }
 
-    /// The row that an instruction loads, in words or less.
+    /// The row that an instruction loads in words or less, and that begins anywhere.
     fn row(&self, load: Inst) -> Option<Found> {
         let Op::Load(op) = self.func.op(load) else {
             return None;
@@ -122,7 +122,10 @@ impl<'a> Known<'a> {
             .access()
             .vector_bits(self.func, &self.indices, axis, self.target);
         let start = self.indices.origin(op.offsets)?;
-        if dtype.bytes() << vector > WORD || !self.are_indices(&start) {
+        let piece = piece_bits(dtype);
+        let along = self.indices.fact(op.offsets).axis(axis);
+        let begins_a_piece = along.divisor_of_runs(piece) >= piece;
+        if dtype.bytes() << vector > WORD || begins_a_piece || !self.are_indices(&start) {
             return None;
         }
         let limits = op

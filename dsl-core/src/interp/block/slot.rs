@@ -88,12 +88,9 @@ impl Machine<'_> {
             }
             SlotOp::CopySlot(op) => self.copy_slot(inst, op).map(|()| Vec::new()),
             SlotOp::WaitSlots(op) => self.wait_slots(op.pending).map(|()| Vec::new()),
-            SlotOp::CopyRow(op) => self.copy_row(inst, op).map(|()| vec![Elements::uniform(0)]),
-            SlotOp::WaitRow(op) => {
-                self.wait_row(op);
-                Ok(Vec::new())
-            }
-            SlotOp::RowLoad(op) => Ok(vec![self.row_load(inst, op)?]),
+            SlotOp::CopyRow(op) => self.copy_row(inst, op),
+            SlotOp::WaitRow(op) => Ok(self.wait_row(op)),
+            SlotOp::RowLoad(op) => self.row_load(inst, op),
             SlotOp::SlotLoad(op) => Ok(vec![self.in_slot(inst, op.buffer, op.slot)?]),
             SlotOp::SlotStore(op) => {
                 let place = self.slot(inst, op.buffer, op.slot)?;

@@ -59,11 +59,9 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::StopOutside(_) | Op::StopIndex(_) | Op::StopAssertion(_) => rules.of_warps(declared),
         Op::MbarrierExpect(_) | Op::MbarrierArrive(_) | Op::MbarrierWait(_) => rules.warps(),
         Op::MbarrierInit(_) | Op::NamedSync(_) | Op::NamedArrive(_) | Op::Roles(_) => rules.warps(),
-        Op::CopyIn(_) | Op::CopySpan(_) | Op::CopyOut(_) | Op::TensorMap(_) => rules.warps(),
-        Op::WaitCopiesRead(_) | Op::WaitCopiesOut(_) => rules.warps(),
-        Op::Extract(it) => one(rules.extract(it)),
-        Op::Vector(it) => one(rules.vector(it)),
-        Op::ShuffleVector(it) => one(rules.shuffle_vector(it)),
+        Op::CopyIn(_) | Op::CopyOut(_) | Op::TensorMap(_) => rules.warps(),
+        Op::CopySpan(_) | Op::WaitCopiesRead(_) | Op::WaitCopiesOut(_) => rules.warps(),
+        Op::Extract(_) | Op::Vector(_) | Op::ShuffleVector(_) => one(rules.of_vectors()),
     }
 }
 
@@ -114,6 +112,19 @@ impl Rules<'_> {
             return self.dot_promoted(op);
         }
         unreachable!("broken invariant: the op is a product of matrices")
+    }
+
+    fn of_vectors(self) -> Result<Type, String> {
+        if let Op::Extract(op) = self.op {
+            return self.extract(op);
+        }
+        if let Op::Vector(op) = self.op {
+            return self.vector(op);
+        }
+        if let Op::ShuffleVector(op) = self.op {
+            return self.shuffle_vector(op);
+        }
+        unreachable!("broken invariant: the op is one of elements of vectors")
     }
 
     fn debugging(self) -> Result<Vec<Type>, String> {

@@ -244,14 +244,23 @@ impl Lowering<'_> {
         let results = &self.in_registers(results);
         let condition = self.scalar(op.condition);
         let before = self.pending.clone();
+        let used = self.uses_shared;
         let on_true = self.region(op.on_true)?;
         let after_true = std::mem::replace(&mut self.pending, before);
+        // In a loop either branch may follow the other.
+        let begins = if self.loops == 0 {
+            used
+        } else {
+            self.uses_shared
+        };
+        let used = std::mem::replace(&mut self.uses_shared, begins);
         let at_edge = self.at_edge;
         self.at_edge |= self.is_for_edges(op);
         let on_false = self.region(op.on_false);
         self.at_edge = at_edge;
         let on_false = on_false?;
         self.pending.merge(&after_true);
+        self.uses_shared |= used;
         self.finish(
             Op::If(op::If {
                 condition,

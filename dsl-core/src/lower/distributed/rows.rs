@@ -2,12 +2,11 @@
 //! starts one copy for all that a row has whole, and its lanes bring the ends. All wait for the phase of a barrier that
 //! counts the bytes, and at which the first warp arrives once the ends are there.
 
-use super::order::Touch;
 use super::registers::Registers;
 use super::{Lowering, Result};
 use crate::ir::index_map::dim_bits;
 use crate::ir::operand::piece_bits;
-use crate::ir::{DType, Effect, Op, Type, Value, op};
+use crate::ir::{DType, Op, Type, Value, op};
 use crate::layout::LinearLayout;
 use crate::layout::slots::SlotPlaces;
 use crate::passes::allocate::row_elements;
@@ -42,14 +41,6 @@ impl Lowering<'_> {
             return Err(self.error("broken invariant: a row is copied in a loop"));
         }
         self.expect_read(op.base)?;
-        let argument = self.block.parameter_index(op.base);
-        let touch = Touch {
-            owned: None,
-            effect: Effect::Reads,
-        };
-        argument
-            .into_iter()
-            .for_each(|argument| self.order_access(argument, touch.clone()));
         let dtype = self.block.ty(result).row();
         let dtype = dtype.ok_or_else(|| self.error("broken invariant: a row is no row"))?;
         let memory = self.in_shared(dtype, row_elements(dtype, op.room));
@@ -67,8 +58,8 @@ impl Lowering<'_> {
             self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
             self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
         }
-        let (source, piece) = (self.scalar(op.base), 1_i64 << piece_bits(dtype));
-        let ends = self.ends((op.start, op.count), piece);
+        let source = self.scalar(op.base);
+        let ends = self.ends((op.start, op.count), 1 << piece_bits(dtype));
         self.by_first_warp(|this| {
             let copy = Op::CopySpan(op::CopySpan {
                 target: memory,
@@ -89,14 +80,12 @@ impl Lowering<'_> {
             self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
         }
         let first = ends.first;
-        self.rows.insert(
-            result,
-            Row {
-                memory,
-                word,
-                first,
-            },
-        );
+        let row = Row {
+            memory,
+            word,
+            first,
+        };
+        self.rows.insert(result, row);
         self.bind(result, Registers::uniform(memory, 1));
         Ok(())
     }

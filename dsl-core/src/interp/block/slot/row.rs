@@ -23,7 +23,11 @@ impl Row {
 }
 
 impl Machine<'_> {
-    pub(super) fn copy_row(&mut self, inst: Inst, op: &op::CopyRow) -> Result<(), Fault> {
+    pub(super) fn copy_row(
+        &mut self,
+        inst: Inst,
+        op: &op::CopyRow,
+    ) -> Result<Vec<Elements>, Fault> {
         let (start, count) = (self.index(op.start), self.index(op.count));
         let (offsets, mask) = (self.read(op.offsets), self.read_or(op.mask, 1));
         let elements = self.shape(op.offsets).elements();
@@ -61,17 +65,18 @@ impl Machine<'_> {
             Some(before) if before.is_under_way() => {
                 Err(self.fault(inst, RowFault::Copying.into()))
             }
-            Some(_) | None => Ok(()),
+            Some(_) | None => Ok(vec![Elements::uniform(0)]),
         }
     }
 
-    pub(super) fn wait_row(&mut self, op: &op::WaitRow) {
+    pub(super) fn wait_row(&mut self, op: &op::WaitRow) -> Vec<Elements> {
         if let Some(row) = self.shared.rows.get_mut(&op.row) {
             row.has_come = true;
         }
+        Vec::new()
     }
 
-    pub(super) fn row_load(&self, inst: Inst, op: &op::RowLoad) -> Result<Elements, Fault> {
+    pub(super) fn row_load(&self, inst: Inst, op: &op::RowLoad) -> Result<Vec<Elements>, Fault> {
         let (mask, other) = (self.read_or(op.mask, 1), self.read_or(op.other, 0));
         let row = self.shared.rows.get(&op.row);
         let row = row.expect("broken invariant: a row is used behind its copy");
@@ -88,6 +93,7 @@ impl Machine<'_> {
             0 => other.get(at),
             _ => row.elements.get(at),
         };
-        Ok(Elements::new((0..elements).map(read).collect()))
+        let read = (0..elements).map(read).collect();
+        Ok(vec![Elements::new(read)])
     }
 }
