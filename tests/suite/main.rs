@@ -61,6 +61,7 @@ mod lines;
 mod literals;
 mod log_sum_exp;
 mod logged;
+mod long_rows;
 mod lookup;
 mod meeting;
 mod memory;
