@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use exactile::internals;
 use exactile::{Bounds, Configure, Determinism, Kernel, Options, Schedule, Target, bf16, f16};
-use exactile_core::facts::{Boxed, Facts, Known};
+use exactile_core::facts::{Boxed, Facts, Known, Within};
 use exactile_core::pipeline;
 use exactile_core::verify::BlockFunc;
 use exactile_kernels::{
@@ -157,6 +157,30 @@ fn sums(add: &mut impl FnMut(&str, usize, usize, Launched)) {
             .tiles(65536 / block);
         add("sum_parts", block, block, launched(&kernel));
     }
+}
+
+/// Rows of any length, of which a thread block takes one.
+fn long_rows() -> Vec<Configuration> {
+    let rows = |name: &str, mut func: Launched, columns: usize| {
+        func.facts.arguments[columns] = Known::Divisor(1);
+        func.facts.within = vec![Within {
+            parameter: columns,
+            least: 24_577,
+            most: 26_624,
+        }];
+        Configuration {
+            name: format!("long_{name}_32768_32"),
+            func,
+            warps: 32,
+            bounds: Bounds::Unchecked,
+        }
+    };
+    let wide = softmax::softmax::<f32>().block(32_768);
+    let half = softmax::softmax::<bf16>().block(32_768);
+    vec![
+        rows("softmax", launched(&wide), 2),
+        rows("softmax_bf16", launched(&half), 2),
+    ]
 }
 
 /// Sorts of rows of 1024, which a warp holds.
@@ -355,6 +379,9 @@ impl Made {
                 problems.push(format!("{name} does not add its counts by reductions"));
             }
         }
+        if name.starts_with("long_") && self.count("UBLKCP") == 0 {
+            problems.push(format!("{name} loads its rows by lanes"));
+        }
         if self.report.contains("serialized") {
             problems.push(format!("{name} waits for each product: {}", self.report));
         }
@@ -394,14 +421,15 @@ impl Made {
             "GMMA",
         ];
         let counts = instructions.map(|name| format!(" {} {}", name.trim(), self.count(name)));
-        let bulk = match self.count("UTMASTG") {
+        let bulk = ["UTMASTG", "UBLKCP"].map(|name| match self.count(name) {
             0 => String::new(),
-            count => format!(" UTMASTG {count}"),
-        };
+            count => format!(" {name} {count}"),
+        });
         format!(
-            "{}: registers {registers}{}{bulk}\n",
+            "{}: registers {registers}{}{}\n",
             self.name,
-            counts.concat()
+            counts.concat(),
+            bulk.concat()
         )
     }
 }
@@ -416,7 +444,7 @@ fn examples_assemble_as_recorded() {
         eprintln!("SKIPPED: no ptxas; set EXACTILE_PTXAS or run tools/test, which installs it");
         return;
     };
-    let configurations = [configurations(), sorts(), products()].concat();
+    let configurations = [configurations(), long_rows(), sorts(), products()].concat();
     assert!(configurations.len() > 35, "{}", configurations.len());
     let made: Result<Vec<Made>, String> = configurations
         .par_iter()
