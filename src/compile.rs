@@ -14,7 +14,7 @@ use exactile_core::launch::printed::Prints;
 use exactile_core::launch::{Launch, Numbers};
 use exactile_core::passes::conditions::{Conditions, OfNumbers};
 use exactile_core::passes::proof::numbers_of_accesses;
-use exactile_core::pipeline;
+use exactile_core::pipeline::{self, PreparedFunc};
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_cranelift::StandardFloats;
@@ -48,9 +48,9 @@ pub struct StageTime {
 /// A kernel's block IR, ready to be lowered for a device, with the code that was made of it.
 pub(crate) struct Prepared {
     /// What is lowered; for the interpreter, which runs the specification, what was traced.
-    block: BlockFunc,
+    block: PreparedFunc,
     /// What is lowered in its place where boxes of arrays can be copied, if that is another.
-    boxed: Option<BlockFunc>,
+    boxed: Option<PreparedFunc>,
     /// The configuration, for people.
     config: String,
     options: Options,
@@ -269,12 +269,12 @@ impl Compilation {
         device: &Device,
         options: &Options,
         facts: &Facts,
-    ) -> Result<BlockFunc> {
+    ) -> Result<PreparedFunc> {
         match device.kind() {
             DeviceKind::Interpreter => {
                 // Only for its errors: the specification runs what was traced.
                 self.prepare(traced.clone(), &device.target(), options, facts)?;
-                Ok(traced)
+                Ok(traced.into())
             }
             DeviceKind::Cpu | DeviceKind::Lanes | DeviceKind::Cuda(_) => {
                 self.prepare(traced, &device.target(), options, facts)
@@ -289,7 +289,7 @@ impl Compilation {
         target: &Target,
         options: &Options,
         facts: &Facts,
-    ) -> Result<Option<BlockFunc>> {
+    ) -> Result<Option<PreparedFunc>> {
         let observe = &mut |name: &'static str, func: &Func| self.done(name, func);
         let boxed = pipeline::prepare_boxed(traced, target, options, facts, observe);
         self.accepted(boxed)
@@ -298,7 +298,7 @@ impl Compilation {
     /// Code of a device that runs on the host.
     fn on_host(
         &mut self,
-        block: &BlockFunc,
+        block: &PreparedFunc,
         device: &Device,
         options: &Options,
         facts: &Facts,
@@ -308,7 +308,7 @@ impl Compilation {
         if device.kind() == DeviceKind::Interpreter {
             let runs = cache.code(CodeKey::with_lines(block), || {
                 cache.count();
-                Ok(Runs::Interpreter(block.clone()))
+                Ok(Runs::Interpreter(BlockFunc::clone(block)))
             })?;
             let sites = Arc::default();
             return Ok(Code::new(name, sites, runs));
@@ -338,7 +338,7 @@ impl Compilation {
         target: &Target,
         options: &Options,
         facts: &Facts,
-    ) -> Result<BlockFunc> {
+    ) -> Result<PreparedFunc> {
         let observe = &mut |name: &'static str, func: &Func| self.done(name, func);
         let prepared = pipeline::prepare(traced, target, options, facts, observe);
         self.note("verify");
@@ -348,7 +348,7 @@ impl Compilation {
     /// The stages after those.
     fn lane(
         &mut self,
-        block: &BlockFunc,
+        block: &PreparedFunc,
         target: &Target,
         options: &Options,
         facts: &Facts,

@@ -4,6 +4,7 @@
 //! what is tested is what runs. Stages are named; an observer sees the function after each.
 
 mod bounded;
+mod prepared;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ use crate::target::{Approximations, Bounds, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
 pub use bounded::MOST_INSTRUCTIONS;
+pub use prepared::PreparedFunc;
 
 /// Sees the function after each stage, with the stage's name.
 pub type Observer<'a> = dyn FnMut(&'static str, &Func) + 'a;
@@ -223,15 +225,17 @@ pub fn prepare(
     options: &Options,
     facts: &Facts,
     observe: &mut Observer<'_>,
-) -> Result<BlockFunc, Diagnostics> {
+) -> Result<PreparedFunc, Diagnostics> {
     let context = Context {
         target,
         options,
         facts,
     };
+    let distributed = target.distribution == Distribution::Distributed;
+    let made_of = distributed.then(|| (traced.clone(), facts.clone()));
     let mut func = traced.into_inner();
     run(BLOCK, &mut func, &context, observe)?;
-    verify::block(func)
+    Ok(PreparedFunc::new(verify::block(func)?, made_of))
 }
 
 /// The stages after [`prepare`].
@@ -239,7 +243,7 @@ pub fn prepare(
 /// # Errors
 /// Tiles that are too large for the target, and too much code for one lane of it.
 pub fn lower(
-    block: &BlockFunc,
+    block: &PreparedFunc,
     target: &Target,
     options: &Options,
     facts: &Facts,
@@ -247,6 +251,7 @@ pub fn lower(
 ) -> Result<LaneFunc, Diagnostics> {
     match target.distribution {
         Distribution::Sequential => {
+            let block: &BlockFunc = block;
             let block = match are_unshown(block, facts) {
                 false => Cow::Borrowed(block),
                 true => Cow::Owned(verify::block(checked_tiles(block.clone().into_inner()))?),
@@ -305,7 +310,7 @@ pub fn prepare_boxed(
     options: &Options,
     facts: &Facts,
     observe: &mut Observer<'_>,
-) -> Result<Option<BlockFunc>, Diagnostics> {
+) -> Result<Option<PreparedFunc>, Diagnostics> {
     if !boxes::may_copy_boxes(traced, target) {
         return Ok(None);
     }
@@ -440,7 +445,8 @@ pub fn resume(
             };
             let (mut func, rest) = (func, &BLOCK[done + 1..]);
             run(rest, &mut func, &context, observe)?;
-            lower(&verify::block(func)?, target, options, facts, observe)
+            let block = verify::block(func)?.into();
+            lower(&block, target, options, facts, observe)
         }
     }
 }

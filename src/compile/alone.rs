@@ -4,6 +4,7 @@ use exactile_core::facts::{Boxed, Facts};
 use exactile_core::launch::Launch;
 use exactile_core::passes::boxes::boxes_of;
 use exactile_core::passes::conditions::Conditions;
+use exactile_core::pipeline::PreparedFunc;
 use exactile_core::target::{Distribution, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_store::Store;
@@ -89,7 +90,7 @@ pub(crate) fn lane_ir(
 
 /// What a launch on a machine is made from.
 pub(crate) struct Lowered {
-    pub(crate) block: BlockFunc,
+    pub(crate) block: PreparedFunc,
     pub(crate) lane: LaneFunc,
     /// What both rely on.
     pub(crate) facts: Facts,
@@ -132,6 +133,10 @@ pub(crate) fn lowered_for(
 }
 
 /// The block IR that is lowered for `target`, of arguments that nothing is known of.
-pub(crate) fn block_ir(traced: BlockFunc, target: &Target, options: &Options) -> Result<BlockFunc> {
+pub(crate) fn block_ir(
+    traced: BlockFunc,
+    target: &Target,
+    options: &Options,
+) -> Result<PreparedFunc> {
     Compilation::of(&traced).prepare(traced, target, options, &ORDINARY)
 }

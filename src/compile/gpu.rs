@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use exactile_core::facts::Facts;
+use exactile_core::pipeline::PreparedFunc;
 use exactile_core::target::{Options, Target};
-use exactile_core::verify::{BlockFunc, LaneFunc};
+use exactile_core::verify::LaneFunc;
 use exactile_store::Store;
 
 use super::Compilation;
@@ -20,7 +21,7 @@ use crate::made;
 
 /// What code of a GPU is made of, and where it lies on disk.
 pub(super) struct Wanted<'a> {
-    pub(super) block: &'a BlockFunc,
+    pub(super) block: &'a PreparedFunc,
     /// The configuration and which of the codes this is, for people.
     pub(super) config: &'a str,
     pub(super) variant: &'a str,

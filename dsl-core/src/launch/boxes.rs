@@ -1,9 +1,10 @@
 //! Whether the arrays of a kernel are such that bulk copies move boxes of them.
 
 use super::{Input, Launch, LaunchExpression};
+use crate::entity::EntityMap;
 use crate::facts::Boxed;
 use crate::ir::numbers::filling;
-use crate::ir::{Func, Literal, Op, Value};
+use crate::ir::{Func, Inst, Literal, Op, Value};
 
 /// What addresses and strides of arrays are multiples of, in bytes (PTX ISA, "Tensor-map").
 const ALIGN: u64 = 16;
@@ -26,7 +27,7 @@ pub struct Boxes {
 /// Nothing where more than the launch decides the numbers of one.
 type Arrays = Option<Vec<Array>>;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 struct Array {
     /// The axis along which elements are contiguous.
     inner: usize,
@@ -57,31 +58,27 @@ impl Boxes {
     #[must_use]
     pub fn of(func: &Func) -> Self {
         let definitions = func.definitions();
-        let read = |value: &Value| LaunchExpression::of(func, &definitions, *value);
-        let array = |(base, extents, strides): (Value, &[Value], &[Value])| {
-            let (dtype, _) = func.ty(base).pointee()?;
-            let parameter = func.parameter_index(base)?;
-            let axes = extents.iter().zip(strides);
-            let axes = axes.map(|(extent, stride)| Some([read(extent)?, read(stride)?]));
-            Some(Array {
-                inner: inner_axis(func, strides)?,
-                parameter,
-                length: Input::Length(parameter, dtype),
-                element_bytes: dtype.bytes().into(),
-                axes: axes.collect::<Option<_>>()?,
-            })
-        };
         let mut loaded = Vec::new();
         let mut stored = Vec::new();
         for inst in func.all_insts() {
-            if let Op::LoadBox(op) = func.op(inst) {
-                loaded.push(array((op.base, &op.extents, &op.strides)));
-            } else if let Op::StoreBox(op) = func.op(inst) {
-                stored.push(array((op.base, &op.extents, &op.strides)));
+            if matches!(func.op(inst), Op::LoadBox(_)) {
+                loaded.push(Array::of(func, &definitions, inst));
+            } else if matches!(func.op(inst), Op::StoreBox(_)) {
+                stored.push(Array::of(func, &definitions, inst));
             }
         }
         let [loaded, stored] = [loaded, stored].map(|arrays| arrays.into_iter().collect());
         Self { loaded, stored }
+    }
+
+    /// Whether it says of the array that an access names in another function what this access asks.
+    #[must_use]
+    pub fn include(&self, func: &Func, inst: Inst) -> bool {
+        let stores = matches!(func.op(inst), Op::StoreBox(_));
+        let arrays = if stores { &self.stored } else { &self.loaded };
+        let array = Array::of(func, &func.definitions(), inst);
+        let pair = arrays.as_ref().zip(array);
+        pair.is_some_and(|(arrays, array)| arrays.contains(&array))
     }
 
     /// The accesses for which it holds in a launch; nothing where that is none.
@@ -103,6 +100,29 @@ impl Boxes {
 }
 
 impl Array {
+    /// That of an access to a box of it.
+    fn of(func: &Func, definitions: &EntityMap<Value, Option<Inst>>, inst: Inst) -> Option<Self> {
+        let (base, extents, strides) = if let Op::LoadBox(op) = func.op(inst) {
+            (op.base, &op.extents, &op.strides)
+        } else if let Op::StoreBox(op) = func.op(inst) {
+            (op.base, &op.extents, &op.strides)
+        } else {
+            return None;
+        };
+        let read = |value: &Value| LaunchExpression::of(func, definitions, *value);
+        let (dtype, _) = func.ty(base).pointee()?;
+        let parameter = func.parameter_index(base)?;
+        let axes = extents.iter().zip(strides);
+        let axes = axes.map(|(extent, stride)| Some([read(extent)?, read(stride)?]));
+        Some(Self {
+            inner: inner_axis(func, strides)?,
+            parameter,
+            length: Input::Length(parameter, dtype),
+            element_bytes: dtype.bytes().into(),
+            axes: axes.collect::<Option<_>>()?,
+        })
+    }
+
     /// Nothing where a number is missing or too large.
     fn fits(&self, launch: &Launch<'_>) -> Option<bool> {
         let mut last = 0_i64;

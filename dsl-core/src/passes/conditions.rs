@@ -6,6 +6,7 @@ use crate::facts::{Boxed, Facts};
 use crate::ir::{DType, Func, Value};
 use crate::launch::{Boxes, Inside, Launch, Numbers};
 use crate::target::{Distribution, Target};
+use crate::verify::BlockFunc;
 
 /// The conditions of a kernel.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ impl Conditions {
     /// Those of a traced function, of what is lowered for `target` in its place, and of what accesses boxes in place of
     /// that.
     #[must_use]
-    pub fn of(traced: &Func, prepared: &Func, boxed: Option<&Func>, target: &Target) -> Self {
+    pub fn of(traced: &Func, prepared: &Func, boxed: Option<&BlockFunc>, target: &Target) -> Self {
         let dtype = |value: Value| traced.ty(value).dtype();
         let is_integer = |value| dtype(value).is_some_and(DType::is_integer);
         let arguments = traced.arguments().iter().enumerate();
@@ -43,7 +44,7 @@ impl Conditions {
                 Distribution::Sequential => apart::Conditions::default(),
                 Distribution::Distributed => apart::Conditions::of(prepared),
             },
-            boxes: boxed.map(Boxes::of),
+            boxes: boxed.map(|boxed| Boxes::of(boxed)),
         }
     }
 

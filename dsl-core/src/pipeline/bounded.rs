@@ -1,12 +1,13 @@
 //! A bound on the code of a lane, so that compiling ends soon: LLVM and assemblers take a tenth of a millisecond and more for
 //! each instruction, and several times that where registers do not suffice.
 
-use super::{Observer, distribute, unobserved};
+use super::{Observer, PreparedFunc, distribute, unobserved};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::facts::Facts;
+use crate::launch::Boxes;
 use crate::passes::code_size::{carried, instructions, longest, steps};
 use crate::target::{Gpu, Options, Schedule, Target};
-use crate::verify::{BlockFunc, LaneFunc};
+use crate::verify::LaneFunc;
 
 /// The most instructions of a lane, as [`instructions`] counts them, where tiles and not what is written make them many.
 pub const MOST_INSTRUCTIONS: usize = 11_000;
@@ -15,12 +16,13 @@ pub const MOST_INSTRUCTIONS: usize = 11_000;
 const WORDS: usize = 4;
 
 /// The code of a lane, on the warps that are asked for. Where nobody asks for any and those that suit the tiles lead to too much
-/// code, on the next number of warps that does not; `observe` sees every number that is tried then.
+/// code, on the next number of warps that does not, for which the function is prepared again; `observe` sees every number that
+/// is tried then.
 ///
 /// # Errors
 /// Those of the stages, and code beyond the bound: which numbers of warps lead to less.
 pub(super) fn lower(
-    block: &BlockFunc,
+    block: &PreparedFunc,
     target: &Target,
     options: &Options,
     facts: &Facts,
@@ -38,11 +40,21 @@ pub(super) fn lower(
         ..*options
     };
     let stated = options.schedule.warps;
+    let observe: &mut Observer<'_> = match stated {
+        None => observe,
+        Some(_) => &mut unobserved,
+    };
+    let asked = Boxes::of(block);
     for warps in others(lane.warps, target.gpu.most_warps) {
-        let other = match stated {
-            None => distribute(block, target, &on(warps), facts, observe),
-            Some(_) => distribute(block, target, &on(warps), facts, &mut unobserved),
+        let options = &on(warps);
+        let Some(again) = block.again(target, options, observe) else {
+            break;
         };
+        let again = match stated {
+            None => again.and_then(|block| block.within(&asked)),
+            Some(_) => again,
+        };
+        let other = again.and_then(|block| distribute(&block, target, options, facts, observe));
         if let Ok(lane) = other
             && self::excess(&lane, &target.gpu).is_none()
         {
@@ -83,7 +95,6 @@ fn excess(lane: &LaneFunc, gpu: &Gpu) -> Option<Diagnostic> {
     Some(Diagnostic::new(longest(lane), message))
 }
 
-/// What is prepared for some warps, as which products are cut, need not fit any other number though a launch that asks for it does.
 fn refused(excess: Diagnostic, stated: Option<u32>, other: Option<u32>) -> Diagnostic {
     excess.note(match (stated, other) {
         (_, Some(other)) => format!("use {}, or a smaller tile", of_warps(other)),

@@ -57,7 +57,7 @@ const FUNCTIONS: &str = "func @f block (%x: ptr<f16>, %y: ptr<f16> write) {
   store %y, %i, %g
 }";
 
-fn prepared(target: &Target, determinism: Determinism) -> BlockFunc {
+fn prepared(target: &Target, determinism: Determinism) -> PreparedFunc {
     let func = verify::block(parse(FUNCTIONS, "test.bir").expect("parses"));
     let options = Options {
         determinism,
@@ -111,21 +111,53 @@ fn sorts(times: usize, count: usize) -> BlockFunc {
     verify::block(parse(&source, "test.bir").expect("parses")).expect("is valid")
 }
 
+fn on(func: &BlockFunc, warps: Option<u32>) -> Result<LaneFunc, Diagnostics> {
+    let schedule = Schedule {
+        warps,
+        ..Schedule::AUTO
+    };
+    let options = Options {
+        schedule,
+        ..Options::default()
+    };
+    let observe = &mut unobserved;
+    let facts = Facts::default();
+    compile(func.clone(), &Target::SM_90A, &options, &facts, observe)
+}
+
+/// A product that groups of four warps share, and one group alone, stands before a sort of which four warps have too much.
+#[test]
+fn other_warps_are_tried_from_the_trace() {
+    let source = "func @f block (%a: ptr<f32>, %b: ptr<f32>, %o: ptr<f32> write, %y: ptr<f32> write, %n: i64) {
+         %i = arange start=0, end=2048 : tile<2048xi64>
+         %p = reshape %i : tile<64x32xi64>
+         %j = arange start=0, end=256 : tile<256xi64>
+         %q = reshape %j : tile<32x8xi64>
+         %k = arange start=0, end=512 : tile<512xi64>
+         %r = reshape %k : tile<64x8xi64>
+         %none = constant value=f32(0) : tile<64x8xf32>
+         %zero = constant value=i64(0) : i64
+         %s = for %zero, %n, [%none], step=1, stages=1 (%at: i64, %sum: tile<64x8xf32>) {
+           %va = load %a, %p : tile<64x32xf32>
+           %vb = load %b, %q : tile<32x8xf32>
+           %d = dot %va, %vb, %sum, precision=hopper : tile<64x8xf32>
+           yield [%d]
+         } : tile<64x8xf32>
+         store %o, %r, %s
+         %l = arange start=0, end=16384 : tile<16384xi64>
+         %v = load %y, %l : tile<16384xf32>
+         %w = sort [%v], keys=1, axis=0, direction=ascending, count=16384 : tile<16384xf32>
+         store %y, %l, %w
+       }";
+    let func = verify::block(parse(source, "test.bir").expect("parses")).expect("is valid");
+    let found = on(&func, Some(4)).expect_err("is too long").to_string();
+    let told = "note: use 16 warps, or a smaller tile";
+    assert!(found.contains(told), "{found}");
+    assert!(on(&func, Some(16)).is_ok());
+}
+
 #[test]
 fn code_beyond_the_bound_is_refused_or_takes_more_warps() {
-    let on = |func: &BlockFunc, warps: Option<u32>| {
-        let schedule = Schedule {
-            warps,
-            ..Schedule::AUTO
-        };
-        let options = Options {
-            schedule,
-            ..Options::default()
-        };
-        let observe = &mut unobserved;
-        let facts = Facts::default();
-        compile(func.clone(), &Target::SM_90A, &options, &facts, observe)
-    };
     let found = on(&sorts(1, 4096), Some(1)).expect_err("is too long");
     let found = found.to_string();
     for part in [

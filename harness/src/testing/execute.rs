@@ -18,7 +18,7 @@ use exactile_core::ir::{Func, Grid, Stage};
 use exactile_core::launch::{Argument, Launch, LaunchError, Passed};
 use exactile_core::passes::conditions::Conditions;
 use exactile_core::passes::prefixes::Prefixes;
-use exactile_core::pipeline::{self, Observer};
+use exactile_core::pipeline::{self, Observer, PreparedFunc};
 use exactile_core::schedule::forget;
 use exactile_core::target::{BoundsError, Distribution, Options, Target};
 use exactile_core::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
@@ -268,7 +268,7 @@ pub fn prepare(
     target: &Target,
     options: &Options,
     facts: &Facts,
-) -> Result<BlockFunc, String> {
+) -> Result<PreparedFunc, String> {
     let observe = &mut pipeline::unobserved;
     let prepared = pipeline::prepare(func.clone(), target, options, facts, observe);
     prepared.map_err(|error| error.to_string())
@@ -276,7 +276,7 @@ pub fn prepare(
 
 /// The same as [`compile_for`], of a function and what [`prepare`] makes of it.
 pub fn compile_prepared(
-    (func, prepared): (&BlockFunc, &BlockFunc),
+    (func, prepared): (&BlockFunc, &PreparedFunc),
     target: &Target,
     options: &Options,
     facts: &Facts,

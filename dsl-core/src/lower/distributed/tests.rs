@@ -23,7 +23,7 @@ fn facts() -> Facts {
 
 fn lower(block: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> {
     pipeline::lower(
-        block,
+        &block.clone().into(),
         &Target::SM_90A,
         options,
         &facts(),

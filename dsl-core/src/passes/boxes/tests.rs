@@ -3,7 +3,7 @@
 use crate::facts::{Boxed, Facts};
 use crate::ir::{Access, DType, Func, Literal};
 use crate::launch::{Boxes, Launch, Passed};
-use crate::pipeline::{prepare, prepare_boxed, unobserved};
+use crate::pipeline::{PreparedFunc, prepare, prepare_boxed, unobserved};
 use crate::target::{Options, Schedule, Target};
 use crate::text::parse;
 use crate::verify::{self, BlockFunc};
@@ -189,7 +189,7 @@ fn storing(lines: &str) -> BlockFunc {
 }
 
 /// What is prepared for launches that show what copies ask.
-fn boxed(func: &BlockFunc) -> BlockFunc {
+fn boxed(func: &BlockFunc) -> PreparedFunc {
     let (options, facts) = (by_four(), Facts::default());
     let boxed = prepare_boxed(func, &Target::SM_90A, &options, &facts, &mut unobserved);
     boxed.expect("compiles").expect("has boxes")

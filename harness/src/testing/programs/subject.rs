@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use exactile_core::interp;
 use exactile_core::launch::Argument;
+use exactile_core::pipeline::PreparedFunc;
 use exactile_core::random::Random;
 use exactile_core::schedule::assign::assign;
 use exactile_core::schedule::forget;
@@ -133,7 +134,7 @@ type Kept<T> = RefCell<Vec<(Place, Made<T>)>>;
 pub struct Checked<'a> {
     program: &'a Program,
     want: Vec<Contents>,
-    prepared: Kept<BlockFunc>,
+    prepared: Kept<PreparedFunc>,
     assigned: Kept<ScheduleFunc>,
     worker: OnceCell<Result<LaneFunc, String>>,
 }
@@ -251,7 +252,7 @@ impl<'a> Checked<'a> {
     }
 
     /// What the first half of the pipeline makes of the program.
-    fn prepared(&self, place: Place) -> Made<BlockFunc> {
+    fn prepared(&self, place: Place) -> Made<PreparedFunc> {
         let Program { func, facts, .. } = self.program;
         once(&self.prepared, place, || {
             prepare(func, &place.target(), &self.options(place.warps()), facts)
