@@ -6,12 +6,13 @@
 //! alone decide becomes a constant.
 
 mod parts;
+mod split;
 #[cfg(test)]
 mod tests;
+mod weight;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::duplicate::duplicate;
 use super::indices::Indices;
 use super::linear::Linear;
 use super::ranges::Range;
@@ -20,10 +21,9 @@ use crate::builder::Builder;
 use crate::entity::EntityMap;
 use crate::ir::op::Control;
 use crate::ir::{
-    BinaryOp, CompareOp, DType, Func, Inst, InstData, Literal, Op, Region, Shape, Stage, Trait,
-    Type, Value, op,
+    BinaryOp, CompareOp, DType, Func, Inst, InstData, Literal, Op, Region, Shape, Type, Value, op,
 };
-use parts::Versions;
+use split::{Around, split};
 
 /// What is known of the values of a function as it was before any split; those of a split are new.
 struct Known {
@@ -52,10 +52,6 @@ struct Side {
     high: i64,
 }
 
-/// Elements that the code of a lane computes at most for two versions of it: more costs time to compile, and
-/// more registers than the masks do.
-const MOST_ELEMENTS: usize = 8192;
-
 /// Prepares masks that scalars prove: `lanes` that run the function together get two versions of what is masked.
 pub fn uniform_masks(func: &mut Func, lanes: Option<usize>) {
     match lanes {
@@ -70,8 +66,7 @@ pub fn split_uniform_masks(func: &mut Func, lanes: Option<usize>) {
     func.keep_sites();
     let known = Known::of(func);
     decide(func, &known.indices);
-    let most = lanes.map_or(usize::MAX, |lanes| lanes.saturating_mul(MOST_ELEMENTS));
-    region(func, func.body(), &known, most);
+    region(func, func.body(), &known, &Around::default(), lanes);
 }
 
 /// Writes each comparison that masks accesses as `or(splat(c), comparison)`, where the scalar `c` is true only if the
@@ -99,23 +94,6 @@ fn state_uniform_masks(func: &mut Func) {
     });
 }
 
-/// Elements that instructions compute in all, nested ones included.
-fn elements(func: &Func, insts: &[Inst]) -> usize {
-    let mut sum = 0_usize;
-    let mut add = |inst: Inst| {
-        let results = func.inst(inst).results.iter();
-        let sizes = results.map(|&it| func.ty(it).shape.elements());
-        sum = sum.saturating_add(sizes.max().unwrap_or(0));
-    };
-    for &inst in insts {
-        add(inst);
-        for nested in func.op(inst).regions() {
-            func.walk(nested, &mut add);
-        }
-    }
-    sum
-}
-
 /// Makes constants of comparisons of tiles that ranges decide.
 fn decide(func: &mut Func, indices: &Indices) {
     for inst in func.all_insts() {
@@ -131,9 +109,9 @@ fn decide(func: &mut Func, indices: &Indices) {
 
 /// Splits the region, then those inside it; after a split only those of the version without masks,
 /// since the other is for the few programs at an edge and code costs time to compile.
-fn region(func: &mut Func, of: Region, known: &Known, most: usize) {
-    let inside = split(func, of, known, most).unwrap_or(of);
-    for inst in func.region(inside).insts.clone() {
+fn region(func: &mut Func, of: Region, known: &Known, around: &Around, lanes: Option<usize>) {
+    let split = split(func, of, known, around, lanes);
+    for inst in split.rest {
         let inner = match func.op(inst).control() {
             Some(Control::For(op)) => vec![op.body],
             Some(Control::While(op)) => vec![op.body],
@@ -141,57 +119,9 @@ fn region(func: &mut Func, of: Region, known: &Known, most: usize) {
             None => Vec::new(),
         };
         for inner in inner {
-            region(func, inner, known, most);
+            region(func, inner, known, &split.around, lanes);
         }
     }
-}
-
-/// The region of the version without masks, where there is one; none of code for more than `most` elements.
-fn split(func: &mut Func, of: Region, known: &Known, most: usize) -> Option<Region> {
-    let (head, tail) = pure_first(func, of);
-    let defined: BTreeSet<Value> = head
-        .iter()
-        .flat_map(|&inst| func.inst(inst).results.clone())
-        .collect();
-    let proofs = mask_leaves(func, &tail, known).into_iter();
-    let proofs: BTreeMap<Value, [Side; 2]> = proofs
-        .filter(|leaf| defined.contains(leaf))
-        .filter_map(|leaf| Some((leaf, sides(func, known, leaf)?)))
-        .collect();
-    if proofs.is_empty() || elements(func, &tail) > most {
-        return None;
-    }
-    let owned = std::mem::replace(func, Func::new("", Stage::Block));
-    let mut builder = Builder::resume(owned);
-    builder.func_mut().region_mut(of).insts.clone_from(&head);
-    builder.enter(of);
-    let mut condition = None;
-    for (&comparison, sides) in &proofs {
-        let holds = holds(&mut builder, known, comparison, sides);
-        condition = Some(match condition {
-            Some(condition) => builder.and(condition, holds),
-            None => holds,
-        });
-    }
-    let proven: Vec<Value> = proofs.into_keys().collect();
-    let masks = dependents(builder.func(), &head, &proven);
-    let parts = parts::parts(builder.func(), &tail, &proven, &masks);
-    let unchecked = condition.and_then(|condition| match parts {
-        Some(parts) => {
-            let versions = Versions {
-                proven: &proven,
-                masks: &masks,
-                condition,
-            };
-            versions.of_parts(&mut builder, of, parts);
-            None
-        }
-        None => Some(branch(&mut builder, &proven, condition, (&masks, &tail))),
-    });
-    *func = builder
-        .finish()
-        .expect("broken invariant: ends are scalars of one type");
-    unchecked
 }
 
 /// What the sides of a comparison hold, where scalars tell.
@@ -316,22 +246,6 @@ impl Side {
     }
 }
 
-/// The instructions of a region in two lists: pure ones that depend on no effect of the region, and
-/// the rest.
-fn pure_first(func: &Func, of: Region) -> (Vec<Inst>, Vec<Inst>) {
-    let mut late: BTreeSet<Value> = BTreeSet::new();
-    func.region(of).insts.iter().partition(|&&inst| {
-        let op = func.op(inst);
-        let mut depends = false;
-        op.visit_operands(&mut |value| depends |= late.contains(&value));
-        let early = op.is(Trait::pure) && op.regions().is_empty() && !depends;
-        if !early {
-            late.extend(&func.inst(inst).results);
-        }
-        early
-    })
-}
-
 /// The values whose conjunction is a mask of an access that `insts` reach.
 fn mask_leaves(func: &Func, insts: &[Inst], known: &Known) -> BTreeSet<Value> {
     let mut pending = Vec::new();
@@ -344,6 +258,11 @@ fn mask_leaves(func: &Func, insts: &[Inst], known: &Known) -> BTreeSet<Value> {
             func.walk(nested, &mut visit);
         }
     }
+    leaves(func, pending, known)
+}
+
+/// The comparisons whose conjunctions `pending` are, or tiles of them.
+fn leaves(func: &Func, mut pending: Vec<Value>, known: &Known) -> BTreeSet<Value> {
     let (mut leaves, mut seen) = (BTreeSet::new(), BTreeSet::new());
     while let Some(value) = pending.pop() {
         if !seen.insert(value) {
@@ -366,80 +285,4 @@ fn mask_leaves(func: &Func, insts: &[Inst], known: &Known) -> BTreeSet<Value> {
         }
     }
     leaves
-}
-
-/// Those of `insts`, in order, that follow from `values`, such as a mask of two comparisons.
-fn dependents(func: &Func, insts: &[Inst], values: &[Value]) -> Vec<Inst> {
-    let mut affected: BTreeSet<Value> = values.iter().copied().collect();
-    let mut found = Vec::new();
-    for &inst in insts {
-        let data = func.inst(inst);
-        let mut depends = false;
-        data.op
-            .visit_operands(&mut |operand| depends |= affected.contains(&operand));
-        if depends {
-            affected.extend(&data.results);
-            found.push(inst);
-        }
-    }
-    found
-}
-
-/// Masks that hold for every element, for each of these comparisons.
-fn always(builder: &mut Builder, proven: &[Value]) -> BTreeMap<Value, Value> {
-    let holds = |&comparison: &Value| {
-        let shape = builder.ty(comparison).shape;
-        let holds = builder.filled(Literal::from_bits(DType::Bool, 1), shape);
-        (comparison, holds)
-    };
-    proven.iter().map(holds).collect()
-}
-
-/// Ends the region with `if condition { whole } else { tail }`, where `whole` is the tail with comparisons that
-/// are true, which `masks` follow from; returns the region of these. What is known stays so there: the other
-/// branch has the copies.
-fn branch(
-    builder: &mut Builder,
-    proven: &[Value],
-    condition: Value,
-    (masks, tail): (&[Inst], &[Inst]),
-) -> Region {
-    let func = builder.func();
-    let terminator = tail
-        .last()
-        .copied()
-        .filter(|&inst| func.op(inst).is(Trait::terminator));
-    let unchecked = builder.new_region(&[]);
-    let outer = builder.enter(unchecked);
-    let mut map = always(builder, proven);
-    let checked = builder.new_region(&[]);
-    let func = builder.func_mut();
-    let masks = duplicate(func, masks, &mut map);
-    func.region_mut(checked).insts = duplicate(func, tail, &mut BTreeMap::new());
-    func.region_mut(unchecked).insts.extend(masks);
-    func.region_mut(unchecked).insts.extend(tail);
-    let mut whole = Vec::new();
-    func.walk(unchecked, &mut |inst| whole.push(inst));
-    for inst in whole {
-        let op = &mut func.inst_mut(inst).op;
-        op.map_operands(&mut |value| map.get(&value).copied().unwrap_or(value));
-    }
-    if terminator.is_none() {
-        for region in [unchecked, checked] {
-            builder.enter(region);
-            builder.emit(Op::Yield(op::Yield { values: Vec::new() }), &[]);
-        }
-    }
-    builder.enter(outer);
-    let op = Op::If(op::If {
-        condition,
-        on_true: unchecked,
-        on_false: checked,
-    });
-    let inst = builder.emit(op, &[]);
-    if terminator.is_some() {
-        let values = builder.results(inst).to_vec();
-        builder.emit(Op::Yield(op::Yield { values }), &[]);
-    }
-    unchecked
 }

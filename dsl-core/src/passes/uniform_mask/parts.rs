@@ -1,13 +1,21 @@
-//! Two versions of accesses alone, where what stands between them takes much code and sees no mask: a sort is then there once.
+//! Two versions of accesses alone, where what stands between them takes much code: it is then there once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::split::always;
+use super::weight::{is_of_tensor_cores, steps};
 use crate::builder::Builder;
 use crate::ir::{Func, Inst, Op, Region, Trait, Value, op};
 use crate::passes::duplicate::duplicate;
 
 /// Lookups that take as much code as a sort.
 const MANY_LOOKUPS: usize = 16;
+
+/// Steps that a lane takes for elements between its accesses where these alone get two versions.
+const MANY_STEPS: usize = 800;
+
+/// Steps on elements beside an access that get two versions with it.
+const FEW_STEPS: usize = 4;
 
 /// Some of the instructions that follow masks.
 pub(super) enum Part {
@@ -17,14 +25,27 @@ pub(super) enum Part {
     Once(Vec<Inst>),
 }
 
-/// The parts of `tail`, in order, where it sorts or looks up much; nothing where that follows from `proven`, which `masks`
-/// follow from, or where there is nothing like it.
+impl Part {
+    /// What gets two versions of it.
+    pub(super) fn masked(&self) -> &[Inst] {
+        match self {
+            Self::Masked(insts) => insts,
+            Self::Once(_) => &[],
+        }
+    }
+}
+
+/// The parts of `tail`, in order, where more stands between its accesses than goes element by element, and is much code for
+/// each of `lanes`; nothing elsewhere. Masks are `masks` and what they are made of.
 pub(super) fn parts(
     func: &Func,
     tail: &[Inst],
-    proven: &[Value],
-    masks: &[Inst],
+    masks: &BTreeSet<Value>,
+    lanes: Option<usize>,
 ) -> Option<Vec<Part>> {
+    if stores_sums(func, tail) {
+        return None;
+    }
     let lookups = tail
         .iter()
         .filter(|it| matches!(func.op(**it), Op::Gather(_)));
@@ -33,41 +54,171 @@ pub(super) fn parts(
         let op = func.op(inst);
         matches!(op, Op::Sort(_)) || many && matches!(op, Op::Gather(_))
     };
-    if !tail.iter().any(|&inst| takes_code(inst)) {
-        return None;
-    }
     let ends = |inst: &&Inst| func.op(**inst).is(Trait::terminator);
     let end = tail.last().filter(ends);
-    let tail = &tail[..tail.len() - usize::from(end.is_some())];
-    let made = masks.iter().flat_map(|&it| &func.inst(it).results);
-    let mut seen: BTreeSet<Value> = proven.iter().chain(made).copied().collect();
-    let (mut parts, mut masked, mut pending) = (Vec::new(), Vec::new(), Vec::new());
-    for &inst in tail {
-        let (op, mut sees) = (func.op(inst), false);
-        if !op.regions().is_empty() && op.control().is_some() {
-            return None;
+    let mut finding = Finding {
+        func,
+        masks,
+        parts: Vec::new(),
+        masked: Vec::new(),
+        seen: masks.clone(),
+        once: Vec::new(),
+        computed: BTreeSet::new(),
+    };
+    for &inst in &tail[..tail.len() - usize::from(end.is_some())] {
+        finding.take(inst);
+    }
+    finding.once.extend(end);
+    finding.flush();
+    let parts = finding.parts;
+    let once = || {
+        let insts = parts.iter().filter_map(|part| match part {
+            Part::Once(insts) => Some(insts),
+            Part::Masked(_) => None,
+        });
+        insts.flatten().copied()
+    };
+    let joins = |inst: Inst| {
+        let op = func.op(inst);
+        let steps = matches!(op, Op::Reduce(_) | Op::Scan(_) | Op::Dot(_));
+        steps || op.control().is_some()
+    };
+    let long = lanes.is_some_and(|lanes| {
+        let most = lanes.saturating_mul(MANY_STEPS);
+        once().any(joins) && once().map(|inst| steps(func, inst)).sum::<usize>() > most
+    });
+    (long || once().any(takes_code)).then_some(parts)
+}
+
+/// Whether sums of a loop of products by tensor cores are rounded and no more before a mask tells which are stored. With a branch
+/// behind the rounding, `ptxas` 13.0 runs the products one after the other, as it says (C7514).
+fn stores_sums(func: &Func, tail: &[Inst]) -> bool {
+    let mut sums: BTreeSet<Value> = BTreeSet::new();
+    tail.iter().any(|&inst| {
+        let op = func.op(inst);
+        let mut sums_up = matches!(op, Op::Cast(op::Cast { x }) if sums.contains(x));
+        for region in op.control().map_or(Vec::new(), |_| op.regions()) {
+            func.walk(region, &mut |inner| {
+                sums_up |= matches!(func.op(inner), Op::Dot(dot) if is_of_tensor_cores(func, dot));
+            });
         }
-        op.visit_operands(&mut |value| sees |= seen.contains(&value));
-        if takes_code(inst) {
-            if sees {
-                return None;
+        if sums_up {
+            sums.extend(&func.inst(inst).results);
+        }
+        let access = op.access().filter(|access| access.mask.is_some());
+        let value = access.and_then(|access| access.value);
+        value.is_some_and(|value| sums.contains(&value))
+    })
+}
+
+/// Parts under construction.
+struct Finding<'a> {
+    func: &'a Func,
+    masks: &'a BTreeSet<Value>,
+    parts: Vec<Part>,
+    /// What gets two versions next.
+    masked: Vec<Inst>,
+    /// Masks, and what follows from them in `masked`.
+    seen: BTreeSet<Value>,
+    /// What comes after that once.
+    once: Vec<Inst>,
+    /// What earlier parts compute.
+    computed: BTreeSet<Value>,
+}
+
+impl Finding<'_> {
+    fn take(&mut self, inst: Inst) {
+        let op = self.func.op(inst);
+        let goes_along = op.is(Trait::pointwise);
+        let versions = goes_along || op.access().is_some();
+        if !versions || !self.sees(inst) {
+            return self.once.push(inst);
+        }
+        match self.steps_to(inst) {
+            Some(steps) => {
+                self.once.retain(|it| !steps.contains(it));
+                self.masked.extend(steps);
             }
-            parts.push(Part::Masked(std::mem::take(&mut masked)));
-            pending.push(inst);
-            parts.push(Part::Once(std::mem::take(&mut pending)));
-        } else if sees {
-            if op.is(Trait::pure) {
-                seen.extend(&func.inst(inst).results);
+            None => {
+                self.flush();
+                if !self.sees(inst) {
+                    return self.once.push(inst);
+                }
             }
-            masked.append(&mut pending);
-            masked.push(inst);
-        } else {
-            pending.push(inst);
+        }
+        self.masked.push(inst);
+        if goes_along {
+            self.seen.extend(&self.func.inst(inst).results);
         }
     }
-    pending.extend(end);
-    parts.extend([Part::Masked(masked), Part::Once(pending)]);
-    Some(parts)
+
+    /// Whether an instruction has an operand of `seen`.
+    fn sees(&self, inst: Inst) -> bool {
+        let mut sees = false;
+        let op = self.func.op(inst);
+        op.visit_operands(&mut |value| sees |= self.seen.contains(&value));
+        sees
+    }
+
+    /// Those of `once` that must come before an instruction; nothing where it cannot go before the others, or where there are
+    /// more than a few.
+    fn steps_to(&self, inst: Inst) -> Option<Vec<Inst>> {
+        let op = |inst: &Inst| self.func.op(*inst);
+        let goes_along = |inst: &Inst| op(inst).is(Trait::pointwise);
+        if !self.once.iter().all(goes_along) {
+            return None;
+        }
+        let mut wanted: BTreeSet<Value> = op(&inst).operands().into_iter().collect();
+        let mut steps = Vec::new();
+        for &inst in self.once.iter().rev() {
+            let results = &self.func.inst(inst).results;
+            if results.iter().any(|result| wanted.contains(result)) {
+                wanted.extend(op(&inst).operands());
+                steps.push(inst);
+            }
+        }
+        steps.reverse();
+        (steps.len() <= FEW_STEPS).then_some(steps)
+    }
+
+    /// The steps, a few, by which what is loaded meets what is computed before: a lane need not hold both at once.
+    fn joined(&self) -> Vec<Inst> {
+        let results = |inst: Inst| self.func.inst(inst).results.iter().copied();
+        let mut made: BTreeSet<Value> = self.masked.iter().flat_map(|&it| results(it)).collect();
+        let (mut steps, mut met) = (Vec::new(), 0);
+        for &inst in &self.once {
+            let op = self.func.op(inst);
+            let operands = op.operands();
+            if !op.is(Trait::elementwise) || steps.len() == FEW_STEPS {
+                break;
+            }
+            if operands.iter().any(|it| made.contains(it)) {
+                steps.push(inst);
+                let held = |it: &Value| self.computed.contains(it) && !made.contains(it);
+                if operands.iter().any(held) {
+                    met = steps.len();
+                }
+                made.extend(results(inst));
+            }
+        }
+        steps.truncate(met);
+        steps
+    }
+
+    /// Ends both lists.
+    fn flush(&mut self) {
+        let joined = self.joined();
+        self.once.retain(|it| !joined.contains(it));
+        self.masked.extend(joined);
+        let masked = std::mem::take(&mut self.masked);
+        let once = std::mem::take(&mut self.once);
+        let made = masked.iter().chain(&once).copied();
+        let made = made.filter(|&it| !self.func.op(it).operands().is_empty());
+        let made = made.flat_map(|it| &self.func.inst(it).results);
+        self.computed.extend(made);
+        self.parts.extend([Part::Masked(masked), Part::Once(once)]);
+        self.seen.clone_from(self.masks);
+    }
 }
 
 /// What tells the versions of a masked part.
@@ -76,8 +227,8 @@ pub(super) struct Versions<'a> {
     pub(super) proven: &'a [Value],
     /// What masks are computed from them by.
     pub(super) masks: &'a [Inst],
-    /// Whether they hold.
-    pub(super) condition: Value,
+    /// Whether they hold; nothing where no part has masks.
+    pub(super) condition: Option<Value>,
 }
 
 impl Versions<'_> {
@@ -100,25 +251,29 @@ impl Versions<'_> {
                 let op = &mut builder.func_mut().inst_mut(inst).op;
                 op.map_operands(&mut |value| replaced.get(&value).copied().unwrap_or(value));
             }
-            match part {
-                Part::Masked(insts) if !insts.is_empty() => {
+            match self.condition.filter(|_| !part.masked().is_empty()) {
+                Some(condition) => {
                     let later = parts.as_slice();
                     let given = used_later(builder.func(), &insts, later);
-                    let results = self.branch(builder, &insts, &given);
+                    let results = self.branch(builder, condition, &insts, &given);
                     replaced.extend(given.into_iter().zip(results));
                 }
-                Part::Masked(_) | Part::Once(_) => {
-                    builder.func_mut().region_mut(of).insts.extend(insts)
-                }
+                None => builder.func_mut().region_mut(of).insts.extend(insts),
             }
         }
     }
 
     /// Two versions of `insts`, which give `given`; the results.
-    fn branch(&self, builder: &mut Builder, insts: &[Inst], given: &[Value]) -> Vec<Value> {
+    fn branch(
+        &self,
+        builder: &mut Builder,
+        condition: Value,
+        insts: &[Inst],
+        given: &[Value],
+    ) -> Vec<Value> {
         let (on_true, on_false) = (builder.new_region(&[]), builder.new_region(&[]));
         let outer = builder.enter(on_true);
-        let whole = super::always(builder, self.proven);
+        let whole = always(builder, self.proven);
         for (region, mut map) in [(on_true, whole), (on_false, BTreeMap::new())] {
             builder.enter(region);
             let func = builder.func_mut();
@@ -136,7 +291,7 @@ impl Versions<'_> {
         builder.enter(outer);
         let inst = builder.emit(
             Op::If(op::If {
-                condition: self.condition,
+                condition,
                 on_true,
                 on_false,
             }),

@@ -128,3 +128,139 @@ fn sorts_are_there_once() {
     assert_eq!(text.matches("store ").count(), 2, "{text}");
     assert_eq!(text.matches("mask=").count(), 2, "{text}");
 }
+
+/// `steps` on each element between a load and a sum of all, and a store, split for 32 lanes.
+fn summed(steps: usize) -> String {
+    let chain: String = (0..steps)
+        .map(|at| format!("%v{} = mul %v{at}, %v{at} : tile<1024xf32>\n", at + 1))
+        .collect();
+    let source = format!(
+        "func @f block (%x: ptr<f32>, %y: ptr<f32> write, %n: i64) {{
+         %a = arange start=0, end=1024 : tile<1024xi64>
+         %l = splat %n : tile<1024xi64>
+         %m = lt %a, %l : tile<1024xbool>
+         %v0 = load %x, %a, mask=%m : tile<1024xf32>
+         {chain}
+         %s = reduce [%v{steps}], axis=0, order=tree (%p: f32, %q: f32) {{
+           %r = add %p, %q : f32
+           yield [%r]
+         }} : f32
+         %t = splat %s : tile<1024xf32>
+         %d = div %v{steps}, %t : tile<1024xf32>
+         store %y, %a, %d, mask=%m
+       }}"
+    );
+    split(&source, Some(32))
+}
+
+fn split(source: &str, lanes: Option<usize>) -> String {
+    let mut func = parse(source, "f.bir").expect("parses");
+    split_uniform_masks(&mut func, lanes);
+    tidy(&mut func);
+    verify::block(func).expect("is valid").to_string()
+}
+
+/// Of much code with a sum the accesses alone are there twice.
+#[test]
+fn what_is_long_is_there_once() {
+    for (steps, versions) in [(8, 2), (40, 1)] {
+        let text = summed(steps);
+        assert_eq!(text.matches("reduce [").count(), versions, "{text}");
+        assert_eq!(text.matches("mul ").count(), versions * steps, "{text}");
+        assert_eq!(text.matches("div ").count(), versions, "{text}");
+        for twice in ["load ", "store "] {
+            assert_eq!(text.matches(twice).count(), 2, "{twice}: {text}");
+        }
+        assert_eq!(text.matches("mask=").count(), 2, "{text}");
+    }
+}
+
+/// A loop is there once, and what masks its accesses inside and outside of it is asked together.
+#[test]
+fn loops_of_much_code_are_there_once() {
+    let chain: String = (0..40)
+        .map(|at| format!("%v{} = mul %v{at}, %v{at} : tile<1024xf32>\n", at + 1))
+        .collect();
+    let source = format!(
+        "func @f block (%x: ptr<f32>, %y: ptr<f32> write, %n: i64, %k: i64) {{
+         %a = arange start=0, end=1024 : tile<1024xi64>
+         %l = splat %n : tile<1024xi64>
+         %m = lt %a, %l : tile<1024xbool>
+         %zero = constant value=i64(0) : i64
+         %none = constant value=f32(0) : tile<1024xf32>
+         %s = for %zero, %k, [%none], step=1024, stages=1 (%i: i64, %c: tile<1024xf32>) {{
+           %o = splat %i : tile<1024xi64>
+           %b = add %o, %a : tile<1024xi64>
+           %e = splat %k : tile<1024xi64>
+           %g = lt %b, %e : tile<1024xbool>
+           %h = and %g, %m : tile<1024xbool>
+           %v0 = load %x, %b, mask=%h : tile<1024xf32>
+           {chain}
+           %z = scan [%v40], axis=0, order=tree, direction=forward (%p: f32, %q: f32) {{
+             %r = add %p, %q : f32
+             yield [%r]
+           }} : tile<1024xf32>
+           %d = add %c, %z : tile<1024xf32>
+           yield [%d]
+         }} : tile<1024xf32>
+         store %y, %a, %s, mask=%m
+       }}"
+    );
+    let text = split(&source, Some(32));
+    assert_eq!(text.matches("for ").count(), 1, "{text}");
+    assert_eq!(text.matches("mul ").count(), 40, "{text}");
+    for twice in ["load ", "store ", "mask="] {
+        assert_eq!(text.matches(twice).count(), 2, "{twice}: {text}");
+    }
+}
+
+/// What is loaded is added where it is loaded, so that no lane holds both tiles and the sum.
+#[test]
+fn what_is_loaded_meets_what_is_held_beside_its_load() {
+    let source = "func @f block (%x: ptr<f32>, %w: ptr<f32>, %y: ptr<f32> write, %n: i64) {
+         %a = arange start=0, end=4096 : tile<4096xi64>
+         %p = reshape %a : tile<64x64xi64>
+         %l = splat %n : tile<64x64xi64>
+         %m = lt %p, %l : tile<64x64xbool>
+         %none = constant value=f32(0) : tile<64x64xf32>
+         %b = load %x, %p : tile<64x64xf32>
+         %d = dot %b, %b, %none, precision=ieee : tile<64x64xf32>
+         %v = load %w, %p, mask=%m : tile<64x64xf32>
+         %u = neg %v : tile<64x64xf32>
+         %s = add %d, %u : tile<64x64xf32>
+         %e = exp2 %s : tile<64x64xf32>
+         store %y, %p, %e
+       }";
+    let text = split(source, Some(32));
+    for (part, times) in [("dot ", 1), ("neg ", 2), (" add ", 2), ("exp2 ", 1)] {
+        assert_eq!(text.matches(part).count(), times, "{part}: {text}");
+    }
+}
+
+/// What stands between products by tensor cores and the branch of a store is more than a rounding.
+#[test]
+fn loops_of_tensor_cores_stay_beside_a_store_of_their_sums() {
+    for (step, loops) in [("", 2), ("%e = exp2 %s : tile<128x128xf32>", 1)] {
+        let stored = if step.is_empty() { "%s" } else { "%e" };
+        let source = format!(
+            "func @f block (%x: ptr<f16>, %y: ptr<f16> write, %n: i64) {{
+             %a = arange start=0, end=16384 : tile<16384xi64>
+             %p = reshape %a : tile<128x128xi64>
+             %l = splat %n : tile<128x128xi64>
+             %m = lt %p, %l : tile<128x128xbool>
+             %none = constant value=f32(0) : tile<128x128xf32>
+             %zero = constant value=i64(0) : i64
+             %s = for %zero, %n, [%none], step=1, stages=1 (%i: i64, %c: tile<128x128xf32>) {{
+               %v = load %x, %p : tile<128x128xf16>
+               %d = dot %v, %v, %c, precision=hopper : tile<128x128xf32>
+               yield [%d]
+             }} : tile<128x128xf32>
+             {step}
+             %r = cast {stored} : tile<128x128xf16>
+             store %y, %p, %r, mask=%m
+           }}"
+        );
+        let text = split(&source, Some(128));
+        assert_eq!(text.matches("for ").count(), loops, "{text}");
+    }
+}
