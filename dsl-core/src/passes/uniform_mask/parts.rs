@@ -79,9 +79,13 @@ pub(super) fn parts(
         insts.flatten().copied()
     };
     let joins = |inst: Inst| {
-        let op = func.op(inst);
-        let steps = matches!(op, Op::Reduce(_) | Op::Scan(_) | Op::Dot(_));
-        steps || op.control().is_some()
+        let mut steps = false;
+        let mut look = |inst: Inst| steps |= matches!(func.op(inst), Op::Scan(_) | Op::Dot(_));
+        look(inst);
+        for region in func.op(inst).regions() {
+            func.walk(region, &mut look);
+        }
+        steps
     };
     let long = lanes.is_some_and(|lanes| {
         let most = lanes.saturating_mul(MANY_STEPS);
