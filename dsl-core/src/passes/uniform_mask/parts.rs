@@ -79,13 +79,19 @@ pub(super) fn parts(
         insts.flatten().copied()
     };
     let joins = |inst: Inst| {
-        let mut steps = false;
-        let mut look = |inst: Inst| steps |= matches!(func.op(inst), Op::Scan(_) | Op::Dot(_));
+        let (mut steps, mut products, mut sums) = (false, false, false);
+        let mut look = |inst: Inst| {
+            let op = func.op(inst);
+            let fast = matches!(op, Op::Dot(dot) if is_of_tensor_cores(func, dot));
+            steps |= fast || matches!(op, Op::Scan(_));
+            products |= matches!(op, Op::Dot(_));
+            sums |= matches!(op, Op::Reduce(_));
+        };
         look(inst);
         for region in func.op(inst).regions() {
             func.walk(region, &mut look);
         }
-        steps
+        steps || products && sums
     };
     let long = lanes.is_some_and(|lanes| {
         let most = lanes.saturating_mul(MANY_STEPS);

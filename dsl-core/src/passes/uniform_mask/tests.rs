@@ -228,18 +228,18 @@ fn loops_of_much_code_are_there_once() {
 /// What is loaded is added where it is loaded, so that no lane holds both tiles and the sum.
 #[test]
 fn what_is_loaded_meets_what_is_held_beside_its_load() {
-    let source = "func @f block (%x: ptr<f32>, %w: ptr<f32>, %y: ptr<f32> write, %n: i64) {
-         %a = arange start=0, end=4096 : tile<4096xi64>
-         %p = reshape %a : tile<64x64xi64>
-         %l = splat %n : tile<64x64xi64>
-         %m = lt %p, %l : tile<64x64xbool>
-         %none = constant value=f32(0) : tile<64x64xf32>
-         %b = load %x, %p : tile<64x64xf32>
-         %d = dot %b, %b, %none, precision=ieee : tile<64x64xf32>
-         %v = load %w, %p, mask=%m : tile<64x64xf32>
-         %u = neg %v : tile<64x64xf32>
-         %s = add %d, %u : tile<64x64xf32>
-         %e = exp2 %s : tile<64x64xf32>
+    let source = "func @f block (%x: ptr<f16>, %w: ptr<f32>, %y: ptr<f32> write, %n: i64) {
+         %a = arange start=0, end=16384 : tile<16384xi64>
+         %p = reshape %a : tile<128x128xi64>
+         %l = splat %n : tile<128x128xi64>
+         %m = lt %p, %l : tile<128x128xbool>
+         %none = constant value=f32(0) : tile<128x128xf32>
+         %b = load %x, %p : tile<128x128xf16>
+         %d = dot %b, %b, %none, precision=hopper : tile<128x128xf32>
+         %v = load %w, %p, mask=%m : tile<128x128xf32>
+         %u = neg %v : tile<128x128xf32>
+         %s = add %d, %u : tile<128x128xf32>
+         %e = exp2 %s : tile<128x128xf32>
          store %y, %p, %e
        }";
     let text = split(source, Some(32));
