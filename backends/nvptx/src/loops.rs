@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 
 /// Refuses `ptx` with a loop that is entered in two places.
 ///
-/// `ptxas` 13.0 takes such a loop for none, and brings the lanes of a warp together behind it that a branch before it has parted: shuffles
-/// between them give other bits. Without the jumps to blocks that all ways to the jump pass, only such loops are left
+/// `ptxas` 13.0 takes such a loop for none. Lanes of a warp that a branch before the loop has parted then come together behind it only, and
+/// shuffles in the loop give other bits. Without the jumps to blocks that all ways to the jump pass, only such loops are left
 /// (Hecht and Ullman, "Flow graph reducibility", 1972).
 ///
 /// # Errors
@@ -56,7 +56,7 @@ fn blocks(ptx: &str) -> (Graph<&str, ()>, NodeIndex) {
             }
             (block, goes_on, line) = (next, true, rest);
         }
-        if line.contains(".entry ") || line.starts_with(".func ") {
+        if [".entry ", ".func "].iter().any(|it| line.contains(it)) {
             block = blocks.add_node(line);
             blocks.add_edge(first, block, ());
             goes_on = true;

@@ -50,7 +50,7 @@ impl Mbarrier {
     }
 
     pub(super) fn expect(&mut self, bytes: i64) {
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 
     pub(super) fn arrive(&mut self, warp: usize, clock: &Clock) -> Result<(), TransferFault> {

@@ -170,8 +170,8 @@ impl Finding<'_> {
         sees
     }
 
-    /// Those of `once` that must come before an instruction; nothing where it cannot go before the others, or where there are
-    /// more than a few.
+    /// Those of `once` that must come before an instruction; nothing where it cannot go before the others, where there are
+    /// more than a few, or scalars among them, which what is known of later masks names.
     fn steps_to(&self, inst: Inst) -> Option<Vec<Inst>> {
         let op = |inst: &Inst| self.func.op(*inst);
         let goes_along = |inst: &Inst| op(inst).is(Trait::pointwise);
@@ -188,13 +188,18 @@ impl Finding<'_> {
             }
         }
         steps.reverse();
-        (steps.len() <= FEW_STEPS).then_some(steps)
+        let results = |inst: Inst| self.func.inst(inst).results.iter();
+        let mut given = steps.iter().flat_map(|&inst| results(inst));
+        let of_tiles = given.all(|&it| !self.func.ty(it).is_scalar());
+        (of_tiles && steps.len() <= FEW_STEPS).then_some(steps)
     }
 
-    /// The steps, a few, by which what is loaded meets what is computed before: a lane need not hold both at once.
+    /// The steps, a few, by which what is loaded meets what is computed before: a lane need not hold both at once. None follows from
+    /// a step that stays behind.
     fn joined(&self) -> Vec<Inst> {
         let results = |inst: Inst| self.func.inst(inst).results.iter().copied();
         let mut made: BTreeSet<Value> = self.masked.iter().flat_map(|&it| results(it)).collect();
+        let mut left: BTreeSet<Value> = BTreeSet::new();
         let (mut steps, mut met) = (Vec::new(), 0);
         for &inst in &self.once {
             let op = self.func.op(inst);
@@ -202,13 +207,17 @@ impl Finding<'_> {
             if !op.is(Trait::elementwise) || steps.len() == FEW_STEPS {
                 break;
             }
-            if operands.iter().any(|it| made.contains(it)) {
+            if operands.iter().any(|it| left.contains(it)) {
+                left.extend(results(inst));
+            } else if operands.iter().any(|it| made.contains(it)) {
                 steps.push(inst);
                 let held = |it: &Value| self.computed.contains(it) && !made.contains(it);
                 if operands.iter().any(held) {
                     met = steps.len();
                 }
                 made.extend(results(inst));
+            } else {
+                left.extend(results(inst));
             }
         }
         steps.truncate(met);

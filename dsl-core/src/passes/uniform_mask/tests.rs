@@ -248,6 +248,61 @@ fn what_is_loaded_meets_what_is_held_beside_its_load() {
     }
 }
 
+/// A step that meets what is loaded stays behind one that it follows from.
+#[test]
+fn steps_stay_behind_those_that_they_follow_from() {
+    let source = "func @f block (%x: ptr<f32>, %y: ptr<f32> write, %n: i64) {
+         %a = arange start=0, end=1024 : tile<1024xi64>
+         %l = splat %n : tile<1024xi64>
+         %m = lt %a, %l : tile<1024xbool>
+         %v = load %x, %a, mask=%m : tile<1024xf32>
+         %s = sort [%v], keys=1, axis=0, direction=ascending, count=1024 : tile<1024xf32>
+         %w = load %x, %a, mask=%m : tile<1024xf32>
+         %b = neg %s : tile<1024xf32>
+         %c = add %w, %b : tile<1024xf32>
+         %d = mul %c, %s : tile<1024xf32>
+         %e = mul %d, %d : tile<1024xf32>
+         %g = mul %e, %e : tile<1024xf32>
+         store %y, %a, %g, mask=%m
+       }";
+    let text = split(source, Some(32));
+    for (part, times) in [("sort [", 1), ("neg ", 1), ("load ", 4), ("store ", 2)] {
+        assert_eq!(text.matches(part).count(), times, "{part}: {text}");
+    }
+}
+
+/// A scalar that what is loaded follows from stays outside, as the masks of a loop behind it do.
+#[test]
+fn scalars_stay_outside_of_versions() {
+    let source =
+        "func @f block (%x: ptr<f32>, %q: ptr<i64>, %y: ptr<f32> write, %n: i64, %cap: i64) {
+         %zero = constant value=i64(0) : i64
+         %a = arange start=0, end=1024 : tile<1024xi64>
+         %l = splat %n : tile<1024xi64>
+         %m = lt %a, %l : tile<1024xbool>
+         %len = load %q, %zero : i64
+         %v = load %x, %a, mask=%m : tile<1024xf32>
+         %half = minimum %len, %cap : i64
+         %h = splat %half : tile<1024xi64>
+         %at = add %a, %h : tile<1024xi64>
+         %w = load %x, %at, mask=%m : tile<1024xf32>
+         %s = sort [%v], keys=1, axis=0, direction=ascending, count=1024 : tile<1024xf32>
+         for %zero, %half, [], step=1024, stages=1 (%i: i64) {
+           %j = splat %i : tile<1024xi64>
+           %b = add %a, %j : tile<1024xi64>
+           %g = lt %b, %h : tile<1024xbool>
+           %u = load %x, %b, mask=%g : tile<1024xf32>
+           store %y, %b, %u, mask=%g
+           yield []
+         }
+         %t = add %s, %w : tile<1024xf32>
+         store %y, %a, %t, mask=%m
+       }";
+    let text = split(source, Some(32));
+    assert_eq!(text.matches("sort [").count(), 1, "{text}");
+    assert_eq!(text.matches("minimum ").count(), 1, "{text}");
+}
+
 /// What stands between products by tensor cores and the branch of a store is more than a rounding.
 #[test]
 fn loops_of_tensor_cores_stay_beside_a_store_of_their_sums() {
