@@ -62,11 +62,19 @@ fn launches(
     schedule: Schedule,
     determinism: Determinism,
 ) -> Result<Vec<Job>> {
+    recorded(target, |device| launch(case, device, schedule, determinism))
+}
+
+/// What `work` would compile for a machine, none of which runs.
+///
+/// # Errors
+/// What `work` refuses.
+pub fn recorded(target: &Target, work: impl FnOnce(&Device) -> Result<()>) -> Result<Vec<Job>> {
     let device = match target.distribution {
         Distribution::Sequential => Device::cpu(),
-        Distribution::Distributed => Device::from_name("lanes")?,
+        Distribution::Distributed => Device::lanes(),
     };
-    record(&device, || launch(case, &device, schedule, determinism))
+    record(&device, || work(&device))
 }
 
 /// Launches a case with its first tile size.

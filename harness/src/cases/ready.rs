@@ -1,8 +1,7 @@
 //! The ready kernels with small arrays: what `exactile bench compile` compiles and nobody runs.
 
-use exactile::internals::{Job, record};
+use exactile::internals::Job;
 use exactile::{Buffer, Device, F8E4M3, Result, Target, bf16};
-use exactile_core::target::Distribution;
 use exactile_kernels as kernels;
 use exactile_kernels::Setting;
 use exactile_kernels::activation::Activation;
@@ -16,6 +15,7 @@ use exactile_kernels::segment_sum::Segments;
 use exactile_kernels::{adamw, conv2d, layer_norm_backward, selective_scan};
 
 use super::{Case, cases, compound, elementwise, rows};
+use crate::compile::recorded;
 
 /// Launches of ready kernels with a setting.
 pub struct Ready {
@@ -36,11 +36,7 @@ impl Ready {
     /// # Errors
     /// What the kernel refuses.
     pub fn jobs(&self, target: &Target, setting: &Setting) -> Result<Vec<Job>> {
-        let device = match target.distribution {
-            Distribution::Sequential => Device::cpu(),
-            Distribution::Distributed => Device::lanes(),
-        };
-        record(&device, || (self.launch)(&device, setting))
+        recorded(target, |device| (self.launch)(device, setting))
     }
 }
 
