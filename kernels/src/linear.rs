@@ -83,7 +83,7 @@ pub fn launch<T: Float + Number>(
 }
 
 /// The product of a weight `[n, k]` and the columns `[k, m]` of few rows, stored as rows: tiles are as narrow as the rows are
-/// few, so that many programs read the weight.
+/// few, or narrower while that gives more multiprocessors a program.
 pub(crate) fn few_rows<T: Float + Number>(
     [weight, columns]: [TensorView<'_, T, 2>; 2],
     bias: Option<&Buffer<T>>,
@@ -94,10 +94,18 @@ pub(crate) fn few_rows<T: Float + Number>(
     let [n, m] = [weight.extents()[0], columns.extents()[1]];
     let device = out.device().clone();
     let kernel = linear::<T>().function(place(activation)).turned(true);
-    let rows = m.next_power_of_two().max(16);
+    let mut columns_of_tile = m.next_power_of_two().max(16);
+    let programs = |columns: usize| n.div_ceil(64) * m.div_ceil(columns);
+    while columns_of_tile > 16 && programs(columns_of_tile / 2) <= device.multiprocessors() {
+        columns_of_tile /= 2;
+    }
     // Of narrow tiles long steps keep as much under way as the memory can bring.
-    let terms = if rows > 64 { TERMS } else { 2 * TERMS };
-    let kernel = kernel.bm(64).bn(rows).bk(terms).by(setting);
+    let terms = if columns_of_tile > 64 {
+        TERMS
+    } else {
+        2 * TERMS
+    };
+    let kernel = kernel.bm(64).bn(columns_of_tile).bk(terms).by(setting);
     let bias = bias.map(|bias| bias.view([n])).transpose()?;
     let out = out.view_strided_mut([n, m], [1, n])?;
     kernel.launch(&device, (), (weight, columns, bias, out))
