@@ -324,7 +324,7 @@ pub fn prepare_boxed(
 
 fn share(func: &Func, target: &Target, options: &Options) -> Share {
     Share {
-        warps: warps_of(func, &target.gpu, &options.schedule),
+        warps: warps_of(func, target, &options.schedule),
         shared_bytes: target.gpu.shared_bytes,
     }
 }

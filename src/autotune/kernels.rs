@@ -367,7 +367,7 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
     /// largest tile, with warps near those of the compiler's choice.
     fn sort(&mut self, search: &Search<'_>) -> Result<()> {
         let kernel = self.kernel;
-        let gpu = self.device.target().gpu;
+        let target = self.device.target();
         let base = kernel.configured().definition.config;
         let crashed = search.tuner.winners.crashed(search.problem)?;
         let mut sketch: Option<(K::Config, Option<Sketch>)> = None;
@@ -386,7 +386,7 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
                 };
                 sketch = Some((
                     plain,
-                    traced.as_ref().map(|traced| Sketch::of(traced, &gpu)),
+                    traced.as_ref().map(|traced| Sketch::of(traced, &target)),
                 ));
             }
             let schedule = schedule_of(kernel, config);
@@ -474,9 +474,10 @@ impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
         if !self.device.runs_lanes() {
             return None;
         }
-        let gpu = self.device.target().gpu;
+        let target = self.device.target();
+        let gpu = target.gpu;
         let schedule = schedule_of(self.kernel, *config);
-        let sketch = Sketch::of(&self.traced(&at(self.kernel, *config)).ok()?, &gpu);
+        let sketch = Sketch::of(&self.traced(&at(self.kernel, *config)).ok()?, &target);
         let threads = 32 * schedule.warps.unwrap_or(sketch.warps);
         let (own, room) = (
             sketch.bytes / threads as usize,

@@ -1,7 +1,7 @@
 //! The configurations of a kernel that a tuner chooses from.
 
 use exactile_core::schedule::assign::warps_of;
-use exactile_core::target::{Gpu, Schedule, ScheduleField};
+use exactile_core::target::{Schedule, ScheduleField, Target};
 use exactile_core::verify::BlockFunc;
 
 use crate::configure::Configure;
@@ -28,7 +28,7 @@ pub(super) struct Sketch {
 }
 
 impl Sketch {
-    pub(super) fn of(func: &BlockFunc, gpu: &Gpu) -> Self {
+    pub(super) fn of(func: &BlockFunc, target: &Target) -> Self {
         let tiles = func.values().filter_map(|value| {
             let ty = func.ty(value);
             let dtype = ty.dtype()?;
@@ -45,7 +45,7 @@ impl Sketch {
         Self {
             bytes,
             elements,
-            warps: warps_of(func, gpu, &Schedule::AUTO),
+            warps: warps_of(func, target, &Schedule::AUTO),
         }
     }
 }

@@ -12,6 +12,11 @@ fn numbers<T>([rows, columns]: [usize; 2], number: fn(f32) -> T) -> Vec<T> {
 
 /// Whether code for an H100 copies the rows of a softmax of this shape.
 fn is_copied<T: Float + Number>(shape: [usize; 2], number: fn(f32) -> T) -> bool {
+    lanes(shape, number).contains("copy_span")
+}
+
+/// What a lane of an H100 does for a softmax of this shape.
+fn lanes<T: Float + Number>(shape: [usize; 2], number: fn(f32) -> T) -> String {
     let device = Device::cpu();
     let [rows, columns] = shape;
     let x = Buffer::from_slice(&device, &numbers(shape, number)).expect("fits");
@@ -21,7 +26,7 @@ fn is_copied<T: Float + Number>(shape: [usize; 2], number: fn(f32) -> T) -> bool
         .inspect(&device, rows, (&x, &mut out, columns as i32))
         .expect("compiles");
     let lanes = inspection.on(Target::SM_90A).text(ListingStage::Lane);
-    lanes.expect("compiles").contains("copy_span")
+    lanes.expect("compiles")
 }
 
 /// The bits of a softmax.
@@ -52,9 +57,28 @@ fn rows_are_copied_where_there_is_room() {
     ] {
         assert_eq!(is_copied([1, columns], |it| it), copied, "{columns} of f32");
     }
-    for (columns, copied) in [(12_289, false), (16_389, true), (50_257, true)] {
+    for (columns, copied) in [
+        (12_289, false),
+        (16_389, true),
+        (32_768, false),
+        (32_776, true),
+        (50_176, true),
+        (50_257, true),
+        (57_344, false),
+    ] {
         assert_eq!(is_copied([1, columns], half), copied, "{columns} of bf16");
     }
+}
+
+#[test]
+fn rows_too_long_to_hold_are_read_again_by_two_thread_blocks() {
+    let again = "lane warps=16 occupancy=2 ";
+    for columns in [50_176, 50_257] {
+        let text = lanes([1, columns], bf16::from_f32);
+        assert!(text.contains(again), "{columns} of bf16");
+    }
+    assert!(!lanes([1, 30_001], bf16::from_f32).contains("occupancy"));
+    assert!(!lanes([1, 50_257], |it: f32| it).contains("occupancy"));
 }
 
 #[test]
@@ -66,7 +90,7 @@ fn copied_rows_have_the_bits_of_the_cpu() {
             let expected = bits(&cpu, shape, wide);
             assert!(bits(&device, shape, wide) == expected, "{shape:?} of f32");
         }
-        for shape in [[3, 16_389], [1, 16_385]] {
+        for shape in [[3, 16_389], [1, 16_385], [2, 33_001], [1, 32_784]] {
             let expected = bits(&cpu, shape, half);
             assert!(bits(&device, shape, half) == expected, "{shape:?} of bf16");
         }

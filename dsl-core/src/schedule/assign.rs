@@ -11,6 +11,7 @@ use std::rc::Rc;
 use super::fetches::spread_fetches;
 use super::form::{form, plain, product_fragments};
 use super::origin::{Origin, origins};
+use super::rows::rereads;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
 use crate::ir::index_map::dim_bits;
@@ -20,7 +21,7 @@ use crate::layout::access::{Highest, access_layout, dot_layout, is_coalesced, wa
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::boxes::shared_by_groups;
 use crate::passes::indices::Indices;
-use crate::target::{Distribution, Gpu, Schedule, Target, WARP_LANES};
+use crate::target::{Distribution, Schedule, Target, WARP_LANES};
 use crate::verify::{self, BlockFunc, ScheduleFunc};
 
 /// States a layout for each tile that is computed, and converts what stores want otherwise.
@@ -35,7 +36,7 @@ pub fn assign(
     let mut func = block.into_inner();
     let outside = |message: String| Diagnostic::new(Loc::none(), message);
     schedule.check(&target.gpu).map_err(outside)?;
-    func.warps = warps_of(&func, &target.gpu, schedule);
+    func.warps = warps_of(&func, target, schedule);
     spread_fetches(&mut func);
     func.stage = Stage::Schedule;
     let chosen = choose(&func, target).map_err(|error| outside(error.to_string()))?;
@@ -53,17 +54,21 @@ pub fn assign(
     verify::schedule(func)
 }
 
-/// How many warps run a function.
+/// How many warps run a function. Where long rows are read again it is half of the most: lanes have registers for what else they load.
 #[must_use]
-pub fn warps_of(func: &Func, gpu: &Gpu, schedule: &Schedule) -> u32 {
-    let suiting = || 1 << warp_bits_for(func, gpu);
+pub fn warps_of(func: &Func, target: &Target, schedule: &Schedule) -> u32 {
+    let most = target.gpu.most_warps;
+    let suiting = || match 1 << warp_bits_for(func, &target.gpu) {
+        warps if warps == most && rereads(func, target) => most / 2,
+        warps => warps,
+    };
     schedule.warps.unwrap_or_else(suiting)
 }
 
 /// How many lanes of a GPU run a function together; nothing where tiles are not distributed.
 #[must_use]
 pub fn lanes_of(func: &Func, target: &Target, schedule: &Schedule) -> Option<usize> {
-    let lanes = || warps_of(func, &target.gpu, schedule) as usize * WARP_LANES as usize;
+    let lanes = || warps_of(func, target, schedule) as usize * WARP_LANES as usize;
     (target.distribution == Distribution::Distributed).then(lanes)
 }
 

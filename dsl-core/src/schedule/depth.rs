@@ -113,12 +113,11 @@ impl Depths<'_> {
             .schedule
             .occupancy
             .map_or(held, |asked| asked.max(held));
-        let bytes = gpu.shared_bytes / blocks;
-        let fits = |func: &PlacedFunc| {
+        let fits = |func: &PlacedFunc, blocks: u32| {
             let apart = stores_apart(func, self.facts);
-            fits(func, self.target, &apart, bytes)
+            fits(func, self.target, &apart, gpu.shared_bytes_of(blocks))
         };
-        rows(func, self.target, self.may_end, &fits)
+        rows(func, self.target, self.may_end, blocks, &fits)
     }
 
     /// The greatest depth up to this one for which there is room, and the function for which there is: with products side by

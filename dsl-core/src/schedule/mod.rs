@@ -18,6 +18,7 @@ mod overlap;
 pub mod pipeline;
 pub mod place;
 mod read_back;
+pub(crate) mod reread;
 pub mod results;
 mod rings;
 pub(crate) mod room;

@@ -1,8 +1,10 @@
 //! Brings long rows to shared memory, each by one bulk copy.
 //!
 //! Where no vector divides the rows of an array, they begin at any element, and lanes load them element by element. What
-//! waits then is the queue of loads. Bulk copies move pieces of 16 bytes, which a row has whole wherever it begins.
+//! waits then is the queue of loads. Bulk copies move pieces of 16 bytes, which a row has whole wherever it begins. Rows that are
+//! to be read again come the same way.
 
+use super::reread::{BLOCKS, is_used_again, reread};
 use super::{MayEnd, PlacedFunc};
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
@@ -14,7 +16,7 @@ use crate::ir::{
 };
 use crate::passes::indices::Indices;
 use crate::passes::linear::Linear;
-use crate::target::Target;
+use crate::target::{Gpu, Target};
 
 /// Bytes that a bank of shared memory delivers: lanes that load no more of a row each are not made slower by reading it there.
 const WORD: u32 = 4;
@@ -25,6 +27,19 @@ struct Found {
     start: Linear,
     limits: Vec<Limit>,
     room: i64,
+    /// The bytes of so many elements.
+    bytes: i64,
+    /// Whether lanes load it in words or less, and it begins anywhere.
+    is_slow: bool,
+}
+
+impl Found {
+    /// Whether two thread blocks of a multiprocessor have room for such a row in shared memory, beside what lanes exchange, and
+    /// have fewer registers than elements of it.
+    fn is_long(&self, gpu: &Gpu) -> bool {
+        let shared = i64::from(gpu.shared_bytes_of(BLOCKS)) - gpu.apart_bytes;
+        self.bytes <= shared && 2 * self.room > gpu.registers.into()
+    }
 }
 
 /// What a mask says: the numbers from `origin` on are below `bound`.
@@ -35,7 +50,8 @@ struct Limit {
     most: i64,
 }
 
-/// Makes `copy_row` and `row_load` of loads of long rows as long as what comes of it `fits`.
+/// Makes `copy_row` and `row_load` of loads of long rows as long as what comes of it `fits` as many thread blocks of a
+/// multiprocessor: `blocks`, or more where rows are read again.
 ///
 /// # Errors
 /// None that the function did not have before.
@@ -43,7 +59,8 @@ pub fn rows(
     func: PlacedFunc,
     target: &Target,
     may_end: MayEnd<'_>,
-    fits: &dyn Fn(&PlacedFunc) -> bool,
+    blocks: u32,
+    fits: &dyn Fn(&PlacedFunc, u32) -> bool,
 ) -> Result<PlacedFunc, Diagnostics> {
     let Some(least) = target.gpu.row_bytes else {
         return Ok(func);
@@ -51,14 +68,40 @@ pub fn rows(
     let found = Known::of(&func, target).loads(least);
     let mut func = func;
     for (region, found) in found {
+        let is_long = found.is_long(&target.gpu);
+        if !is_long && !found.is_slow {
+            continue;
+        }
         let mut copied = func.clone().into_inner();
         bring(&mut copied, region, &found, may_end);
         let copied = PlacedFunc::new(copied)?;
-        if fits(&copied) {
+        let again = match is_long {
+            true => reread(&copied)?.filter(|it| fits(it, blocks.max(BLOCKS))),
+            false => None,
+        };
+        if let Some(again) = again {
+            func = again;
+        } else if found.is_slow && fits(&copied, blocks) {
             func = copied;
         }
     }
     Ok(func)
+}
+
+/// Whether a function has a long row that is to be read again, by thread blocks that share a multiprocessor.
+pub(super) fn rereads(func: &Func, target: &Target) -> bool {
+    let Some(least) = target.gpu.row_bytes else {
+        return false;
+    };
+    let mut found = Known::of(func, target).loads(least).into_iter();
+    found.any(|(_, found)| found.is_long(&target.gpu) && is_used_again(func, found.load))
+}
+
+/// Whether the first element of a row with these offsets begins a piece of 16 bytes, as its array does.
+pub(crate) fn begins_a_piece(func: &Func, indices: &Indices, offsets: Value, dtype: DType) -> bool {
+    let (shape, piece) = (func.ty(offsets).shape, piece_bits(dtype));
+    let mut axes = (0..shape.rank()).filter(|&axis| shape.extent(axis) > 1);
+    axes.all(|axis| indices.fact(offsets).axis(axis).divisor_of_runs(piece) >= piece)
 }
 
 /// The regions that run once at most, each with its instructions.
@@ -94,19 +137,14 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The loads of rows of at least so many bytes.
+    /// The loads of rows of at least so many bytes, those among them that vectors divide too.
     fn loads(&self, least: i64) -> Vec<(Region, Found)> {
-        let is_long = |found: &Found| {
-            let ty = self.func.ty(self.func.inst(found.load).results[0]);
-            let bytes = ty.dtype().map_or(0, |dtype| i64::from(dtype.bytes()));
-            found.room * bytes >= least
-        };
         let insts = once(self.func).into_iter();
         let found = insts.filter_map(|(region, inst)| Some((region, self.row(inst)?)));
-        found.filter(|(_, found)| is_long(found)).collect()
+        found.filter(|(_, found)| found.bytes >= least).collect()
     }
 
-    /// The row that an instruction loads in words or less, and that begins anywhere.
+    /// The row that an instruction loads.
     fn row(&self, load: Inst) -> Option<Found> {
         let Op::Load(op) = self.func.op(load) else {
             return None;
@@ -122,10 +160,8 @@ impl<'a> Known<'a> {
             .access()
             .vector_bits(self.func, &self.indices, axis, self.target);
         let start = self.indices.origin(op.offsets)?;
-        let piece = piece_bits(dtype);
-        let along = self.indices.fact(op.offsets).axis(axis);
-        let begins_a_piece = along.divisor_of_runs(piece) >= piece;
-        if dtype.bytes() << vector > WORD || begins_a_piece || !self.are_indices(&start) {
+        let begins_a_piece = begins_a_piece(self.func, &self.indices, op.offsets, dtype);
+        if !self.are_indices(&start) {
             return None;
         }
         let limits = op
@@ -134,11 +170,14 @@ impl<'a> Known<'a> {
         let limits = limits?;
         let elements = self.func.ty(op.offsets).shape.elements() as i64;
         let most = limits.iter().map(|limit| limit.most);
+        let room = most.fold(elements, i64::min).max(1);
         Some(Found {
             load,
             start,
-            room: most.fold(elements, i64::min).max(1),
+            room,
+            bytes: room * i64::from(dtype.bytes()),
             limits,
+            is_slow: dtype.bytes() << vector <= WORD && !begins_a_piece,
         })
     }
 

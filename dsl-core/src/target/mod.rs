@@ -218,6 +218,14 @@ pub struct Gpu {
     pub mma: &'static [Precision],
 }
 
+impl Gpu {
+    /// Bytes of shared memory that a thread block may take where so many are to share a multiprocessor, which keeps some for each.
+    pub const fn shared_bytes_of(&self, blocks: u32) -> u32 {
+        const KEPT: u32 = 1024;
+        ((self.shared_bytes + KEPT) / blocks).saturating_sub(KEPT)
+    }
+}
+
 /// The machine of a CPU has none of this.
 const NO_GPU: Gpu = Gpu {
     capability: (0, 0),

@@ -88,6 +88,7 @@ pub(crate) fn lower(
         lowering.residents = residents.clone();
         lowering.function()?;
         let mut func = lowering.builder.finish()?;
+        func.schedule.occupancy = sharing::occupancy(block, &options.schedule);
         // What does not fit stays in place no longer.
         let Err(error) = allocate(&mut func, target) else {
             verify::placement(&func)?;

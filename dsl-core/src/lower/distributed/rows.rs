@@ -10,6 +10,7 @@ use crate::ir::{DType, Op, Type, Value, op};
 use crate::layout::LinearLayout;
 use crate::layout::slots::SlotPlaces;
 use crate::passes::allocate::row_elements;
+use crate::schedule::rows::begins_a_piece;
 use crate::target::WARP_LANES;
 
 /// A row in shared memory.
@@ -20,6 +21,8 @@ pub(super) struct Row {
     word: Value,
     /// Where its first element lies (`i32`).
     first: Value,
+    /// Whether that is where a piece begins, in memory as well.
+    begins_a_piece: bool,
 }
 
 /// Where a row is cut. Places (`i32`) count from where the piece begins in which the row does, in memory and in shared memory.
@@ -59,7 +62,8 @@ impl Lowering<'_> {
             self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
         }
         let source = self.scalar(op.base);
-        let ends = self.ends((op.start, op.count), 1 << piece_bits(dtype));
+        let begins_a_piece = begins_a_piece(self.block, &self.indices, op.offsets, dtype);
+        let ends = self.ends((op.start, op.count), begins_a_piece, 1 << piece_bits(dtype));
         self.by_first_warp(|this| {
             let copy = Op::CopySpan(op::CopySpan {
                 target: memory,
@@ -84,6 +88,7 @@ impl Lowering<'_> {
             memory,
             word,
             first,
+            begins_a_piece,
         };
         self.rows.insert(result, row);
         self.bind(result, Registers::uniform(memory, 1));
@@ -91,13 +96,18 @@ impl Lowering<'_> {
     }
 
     /// Where a row is cut, in pieces of so many elements.
-    fn ends(&mut self, (start, count): (Value, Value), piece: i64) -> Ends {
+    fn ends(&mut self, (start, count): (Value, Value), begins: bool, piece: i64) -> Ends {
         let (start, count) = (self.scalar(start), self.scalar(count));
         let builder = &mut self.builder;
-        let pieces = builder.index(-piece);
-        let base = builder.and(start, pieces);
-        let first = builder.sub(start, base);
-        let [first, count] = [first, count].map(|it| builder.cast(it, DType::I32));
+        let (base, first) = if begins {
+            (start, builder.int32(0))
+        } else {
+            let pieces = builder.index(-piece);
+            let base = builder.and(start, pieces);
+            let first = builder.sub(start, base);
+            (base, builder.cast(first, DType::I32))
+        };
+        let count = builder.cast(count, DType::I32);
         let end = builder.add(first, count);
         let [last, pieces] = [piece - 1, -piece].map(|it| builder.int32(it as i32));
         let up = builder.add(first, last);
@@ -175,21 +185,38 @@ impl Lowering<'_> {
         let in_order = LinearLayout::new(bits, places.collect(), Vec::new(), Vec::new());
         let in_order = in_order.expect("broken invariant: a row holds what the tile holds");
         let places = SlotPlaces::of_elements(&in_order, &layout);
-        let registers: Vec<u32> = (0..layout.registers()).collect();
+        let most = match row.begins_a_piece {
+            true => self.vector_bits_of(&ty, dtype, op.mask),
+            false => 0,
+        };
+        let vectors = places.vectors(most);
+        let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
+        let all = vectors.concat();
         let mask = op.mask.map(|mask| self.get(mask));
         let other = op.other.map(|other| self.get(other));
         let load = Op::LaneLoad(op::LaneLoad {
             base: row.memory,
-            offset: self.placed_offsets(row.first, &places, (&registers, 0)),
-            mask: mask.map(|mask| self.pick(&mask, &registers)),
-            other: other.map(|other| self.pick(&other, &registers)),
-            align: dtype.bytes().into(),
+            offset: self.placed_offsets(row.first, &places, (&starts, 0)),
+            mask: mask.map(|mask| self.pick(&mask, &starts)),
+            other: other.map(|other| self.pick(&other, &all)),
+            align: i64::from(dtype.bytes()) * vectors[0].len() as i64,
             cache: None,
         });
-        let loaded = self
-            .builder
-            .declared(load, Type::vector(dtype, registers.len()));
-        self.bind(result, Registers::new(loaded, registers));
+        let loaded = self.builder.declared(load, Type::vector(dtype, all.len()));
+        let mut places = vec![0; all.len()];
+        for (&register, at) in all.iter().zip(0..) {
+            places[register as usize] = at;
+        }
+        self.bind(result, Registers::new(loaded, places));
         Ok(())
+    }
+
+    /// Log2 of how many elements of a row are read at once, which have one mask.
+    fn vector_bits_of(&self, ty: &Type, dtype: DType, mask: Option<Value>) -> u32 {
+        let most = (self.target.vector_bytes / dtype.bytes()).ilog2();
+        let long = (0..ty.shape.rank()).find(|&axis| ty.shape.extent(axis) > 1);
+        let equal = |(mask, axis)| self.indices.fact(mask).axis(axis).equal();
+        let masked = mask.zip(long).map_or(most, equal);
+        most.min(masked)
     }
 }

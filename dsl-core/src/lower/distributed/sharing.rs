@@ -2,7 +2,14 @@
 //! the backend gives each its warps, its shared memory and its barriers.
 
 use crate::ir::Func;
+use crate::schedule::reread::{BLOCKS, has_reread};
 use crate::target::{Schedule, Target};
+
+/// How many thread blocks of a function a multiprocessor is to have registers for, if that is stated or rows are read again.
+pub(super) fn occupancy(block: &Func, asked: &Schedule) -> Option<u32> {
+    let again = || has_reread(block).then_some(BLOCKS);
+    asked.occupancy.or_else(again)
+}
 
 /// What a function states of the programs of a thread block, if anything: what is asked for or, of programs of
 /// one warp, enough to fill a multiprocessor.

@@ -31,7 +31,8 @@ pub fn allocate(func: &mut Func, target: &Target) -> Result<(), Diagnostics> {
         let offsets = place(buffers, target.line_bytes, |_, _| false);
         (offsets, BTreeSet::new())
     } else {
-        shared(&usage, target).map_err(|error| too_large(func, &usage, target, error))?
+        shared(&usage, target, func.schedule.occupancy.unwrap_or(1))
+            .map_err(|error| too_large(func, &usage, target, error))?
     };
     for (buffer, at) in buffers.iter().zip(offsets) {
         if let Op::Alloc(op::Alloc { offset, .. }) = &mut func.inst_mut(buffer.alloc).op {
@@ -45,14 +46,16 @@ pub fn allocate(func: &mut Func, target: &Target) -> Result<(), Diagnostics> {
 
 /// The offsets of buffers in shared memory, and those before which lanes wait; or how many bytes are
 /// needed, if there are not as many.
-fn shared(usage: &Usage, target: &Target) -> Result<(Vec<i64>, BTreeSet<usize>), i64> {
+fn shared(usage: &Usage, target: &Target, blocks: u32) -> Result<(Vec<i64>, BTreeSet<usize>), i64> {
     let (buffers, gpu) = (&usage.buffers, &target.gpu);
     let least = least(buffers, target);
     let limit = i64::from(gpu.shared_bytes);
     if least > limit {
         return Err(least);
     }
-    let most = limit.min(least + gpu.apart_bytes);
+    let most = i64::from(gpu.shared_bytes_of(blocks))
+        .min(least + gpu.apart_bytes)
+        .max(least);
     let mut waiting = BTreeSet::new();
     loop {
         let late = usage.late(&waiting);

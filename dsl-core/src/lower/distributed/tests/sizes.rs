@@ -95,7 +95,7 @@ fn more_warps_run_what_loads_more() {
         let last = format!("{more} %r = add %v, %v");
         let func = parse(&of_numbers(count, &last), "test.bir").expect("parses");
         let func = verify::block(func).expect("verifies");
-        crate::schedule::assign::warps_of(&func, &Target::SM_90A.gpu, &Schedule::default())
+        crate::schedule::assign::warps_of(&func, &Target::SM_90A, &Schedule::default())
     };
     // A lane loads 256 bytes: 64 numbers of one array, 16 of each of three.
     assert_eq!([1, 2, 3].map(|loads| warps(8192, loads)), [4, 8, 16]);
