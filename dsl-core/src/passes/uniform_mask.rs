@@ -111,7 +111,9 @@ fn decide(func: &mut Func, indices: &Indices) {
 /// since the other is for the few programs at an edge and code costs time to compile.
 fn region(func: &mut Func, of: Region, known: &Known, around: &Around, lanes: Option<usize>) {
     let split = split(func, of, known, around, lanes);
-    for inst in split.rest {
+    let before = split.before.iter().map(|&inst| (inst, around));
+    let rest = split.rest.iter().map(|&inst| (inst, &split.around));
+    for (inst, around) in before.chain(rest) {
         let inner = match func.op(inst).control() {
             Some(Control::For(op)) => vec![op.body],
             Some(Control::While(op)) => vec![op.body],
@@ -119,7 +121,7 @@ fn region(func: &mut Func, of: Region, known: &Known, around: &Around, lanes: Op
             None => Vec::new(),
         };
         for inner in inner {
-            region(func, inner, known, &split.around, lanes);
+            region(func, inner, known, around, lanes);
         }
     }
 }

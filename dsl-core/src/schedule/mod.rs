@@ -9,6 +9,7 @@ pub mod adjoin;
 mod ahead;
 mod append;
 pub mod assign;
+mod converts;
 pub mod depth;
 mod fetches;
 mod form;

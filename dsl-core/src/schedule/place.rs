@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::PlacedFunc;
+use super::converts::ahead_of_branches;
 use super::form::{Form, Of, Place, form, of_scalars, plain};
 use super::is_tile;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
@@ -27,6 +28,7 @@ pub fn place(func: ScheduleFunc, gpu: &Gpu) -> Result<PlacedFunc, Diagnostics> {
     let mut placer = Placer::new(func.into_inner(), gpu);
     placer.end_chains();
     placer.region(placer.func.body(), &[], &[])?;
+    ahead_of_branches(&mut placer.func);
     PlacedFunc::new(placer.func)
 }
 

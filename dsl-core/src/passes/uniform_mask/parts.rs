@@ -43,9 +43,6 @@ pub(super) fn parts(
     masks: &BTreeSet<Value>,
     lanes: Option<usize>,
 ) -> Option<Vec<Part>> {
-    if stores_sums(func, tail) {
-        return None;
-    }
     let lookups = tail
         .iter()
         .filter(|it| matches!(func.op(**it), Op::Gather(_)));
@@ -98,27 +95,6 @@ pub(super) fn parts(
         once().any(joins) && once().map(|inst| steps(func, inst)).sum::<usize>() > most
     });
     (long || once().any(takes_code)).then_some(parts)
-}
-
-/// Whether sums of a loop of products by tensor cores are rounded and no more before a mask tells which are stored. With a branch
-/// behind the rounding, `ptxas` 13.0 runs the products one after the other, as it says (C7514).
-fn stores_sums(func: &Func, tail: &[Inst]) -> bool {
-    let mut sums: BTreeSet<Value> = BTreeSet::new();
-    tail.iter().any(|&inst| {
-        let op = func.op(inst);
-        let mut sums_up = matches!(op, Op::Cast(op::Cast { x }) if sums.contains(x));
-        for region in op.control().map_or(Vec::new(), |_| op.regions()) {
-            func.walk(region, &mut |inner| {
-                sums_up |= matches!(func.op(inner), Op::Dot(dot) if is_of_tensor_cores(func, dot));
-            });
-        }
-        if sums_up {
-            sums.extend(&func.inst(inst).results);
-        }
-        let access = op.access().filter(|access| access.mask.is_some());
-        let value = access.and_then(|access| access.value);
-        value.is_some_and(|value| sums.contains(&value))
-    })
 }
 
 /// Parts under construction.

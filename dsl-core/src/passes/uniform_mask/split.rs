@@ -6,7 +6,7 @@ use super::parts::{Part, Versions, parts};
 use super::weight::elements;
 use super::{Known, Side, holds, leaves, mask_leaves, sides};
 use crate::builder::Builder;
-use crate::ir::{DType, Func, Inst, Literal, Op, Region, Stage, Trait, Value, op};
+use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Stage, Trait, Value, op};
 use crate::passes::duplicate::duplicate;
 
 /// Elements that the code of a lane computes at most for two versions of it: more costs time to compile, and
@@ -24,6 +24,8 @@ pub(super) struct Around {
 
 /// What is left to be split.
 pub(super) struct Split {
+    /// What comes before the masks that are proved here: nothing new is known of it.
+    pub(super) before: Vec<Inst>,
     /// Instructions that may have regions with more accesses.
     pub(super) rest: Vec<Inst>,
     pub(super) around: Around,
@@ -38,12 +40,17 @@ pub(super) fn split(
     around: &Around,
     lanes: Option<usize>,
 ) -> Split {
-    let found = Found::of(func, of, known, around);
+    let mut found = Found::of(func, of, known, around);
     let parts = parts(func, &found.tail, &found.seen, lanes);
+    let before = match parts {
+        Some(_) => Vec::new(),
+        None => found.without_masks(func, known),
+    };
     let most = lanes.map_or(usize::MAX, |lanes| lanes.saturating_mul(MOST_ELEMENTS));
     let none = found.proven.is_empty();
     if none || parts.is_none() && elements(func, &found.tail) > most {
         return Split {
+            before: Vec::new(),
             rest: func.region(of).insts.clone(),
             around: around.clone(),
         };
@@ -53,10 +60,11 @@ pub(super) fn split(
     let head = found.head.clone();
     builder.func_mut().region_mut(of).insts = head;
     builder.enter(of);
-    let split = match parts {
+    let mut split = match parts {
         Some(parts) => found.in_parts(&mut builder, (of, known), around, parts),
         None => found.whole(&mut builder, known),
     };
+    split.before = before;
     *func = builder
         .finish()
         .expect("broken invariant: ends are scalars of one type");
@@ -116,6 +124,58 @@ impl Found {
         }
     }
 
+    /// Moves what comes before the first access whose mask vanishes where comparisons hold to the head, if there is a loop or a branch:
+    /// it would be the same in both versions.
+    fn without_masks(&mut self, func: &Func, known: &Known) -> Vec<Inst> {
+        let vanishes = |inst: &Inst| {
+            let mut vanishes = false;
+            let mut look = |inst: Inst| {
+                let mask = func.op(inst).access().and_then(|access| access.mask);
+                vanishes |= mask.is_some_and(|mask| self.vanishes(func, known, mask));
+            };
+            look(*inst);
+            for nested in func.op(*inst).regions() {
+                func.walk(nested, &mut look);
+            }
+            vanishes
+        };
+        let first = self.tail.iter().position(vanishes);
+        let common = &self.tail[..first.unwrap_or(0)];
+        if common.iter().all(|&inst| func.op(inst).regions().is_empty()) {
+            return Vec::new();
+        }
+        let rest = self.tail.split_off(common.len());
+        let before = std::mem::replace(&mut self.tail, rest);
+        self.head.extend(&before);
+        before
+    }
+
+    /// Whether a mask is true for all elements of a tile, or none, where comparisons hold that scalars prove, some of them here.
+    fn vanishes(&self, func: &Func, known: &Known, mask: Value) -> bool {
+        let (mut pending, mut here) = (vec![mask], false);
+        while let Some(value) = pending.pop() {
+            if func.ty(value).is_scalar() {
+                continue;
+            }
+            match known.op(func, value) {
+                Some(&Op::Binary(op::Binary {
+                    op: BinaryOp::And,
+                    lhs,
+                    rhs,
+                })) => pending.extend([lhs, rhs]),
+                Some(Op::Constant(_)) => {}
+                Some(Op::Compare(_)) if self.proven.contains(&value) => here = true,
+                Some(Op::Compare(_)) if sides(func, known, value).is_some() => {}
+                Some(op) => match op.shape() {
+                    Some(shape) => pending.push(shape.x()),
+                    None => return false,
+                },
+                None => return false,
+            }
+        }
+        here
+    }
+
     /// Appends two versions of the accesses alone.
     fn in_parts(
         self,
@@ -147,6 +207,7 @@ impl Found {
         around.conditions.extend(conditions);
         around.masks = self.masks;
         Split {
+            before: Vec::new(),
             rest: self.tail,
             around,
         }
@@ -163,6 +224,7 @@ impl Found {
         let parts = (&self.masks[..], &self.tail[..]);
         let whole = condition.map(|it| branch(builder, &self.proven, it, parts));
         Split {
+            before: Vec::new(),
             rest: whole.map_or(Vec::new(), |it| builder.func().region(it).insts.clone()),
             around: Around::default(),
         }
