@@ -75,7 +75,7 @@ pub(super) fn parts(
         });
         insts.flatten().copied()
     };
-    let joins = |inst: Inst| {
+    let joins = || {
         let (mut steps, mut products, mut sums) = (false, false, false);
         let mut look = |inst: Inst| {
             let op = func.op(inst);
@@ -84,15 +84,17 @@ pub(super) fn parts(
             products |= matches!(op, Op::Dot(_));
             sums |= matches!(op, Op::Reduce(_));
         };
-        look(inst);
-        for region in func.op(inst).regions() {
-            func.walk(region, &mut look);
+        for inst in once() {
+            look(inst);
+            for region in func.op(inst).regions() {
+                func.walk(region, &mut look);
+            }
         }
         steps || products && sums
     };
     let long = lanes.is_some_and(|lanes| {
         let most = lanes.saturating_mul(MANY_STEPS);
-        once().any(joins) && once().map(|inst| steps(func, inst)).sum::<usize>() > most
+        joins() && once().map(|inst| steps(func, inst)).sum::<usize>() > most
     });
     (long || once().any(takes_code)).then_some(parts)
 }

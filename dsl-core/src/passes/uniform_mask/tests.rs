@@ -186,6 +186,28 @@ fn what_is_long_is_there_once() {
     }
 }
 
+/// Products by lanes are a reason where a sum stands beside them.
+#[test]
+fn products_by_lanes_beside_sums_are_there_once() {
+    let product = "%q = reshape %joined : tile<32x32xf32>
+         %w = constant value=f32(0) : tile<32x32xf32>
+         %p = dot %q, %q, %w, precision=ieee : tile<32x32xf32>
+         %t = reshape %p : tile<1024xf32>";
+    let sum = "%b = reduce [%joined], axis=0, order=tree (%f: f32, %g: f32) {
+           %h = add %f, %g : f32
+           yield [%h]
+         } : f32
+         %e = splat %b : tile<32x32xf32>
+         %q = reshape %joined : tile<32x32xf32>
+         %p = dot %q, %q, %e, precision=ieee : tile<32x32xf32>
+         %t = reshape %p : tile<1024xf32>";
+    for (together, versions) in [(product, 2), (sum, 1)] {
+        let text = joined(1, together);
+        assert_eq!(text.matches("dot ").count(), versions, "{text}");
+        assert_eq!(text.matches("load ").count(), 2, "{text}");
+    }
+}
+
 /// A loop is there once, and what masks its accesses inside and outside of it is asked together.
 #[test]
 fn loops_of_much_code_are_there_once() {
