@@ -1,7 +1,11 @@
 //! Runs a definition on one number.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use super::{Domain, define, define_exact};
 use crate::builder::Builder;
@@ -9,6 +13,9 @@ use crate::entity::Entity;
 use crate::ir::{Approximate, DType, Func, Function, Inst, Literal, Op, Stage, Value, op};
 use crate::semantics::enclosure::{Enclosure, enclosure};
 use crate::semantics::{canonical, cast, elementwise};
+
+/// The fewest numbers that a thread is begun for.
+const LEAST_NUMBERS: u64 = 4096;
 
 /// The definition of a derived function of a data type, ready to run on numbers.
 #[derive(Debug)]
@@ -77,48 +84,72 @@ impl Definition {
 
     /// The function at `x`.
     pub fn evaluate(&self, x: u64) -> u64 {
+        self.evaluate_in(x, &mut self.start.clone())
+    }
+
+    /// The function at `x`, with the values of another run.
+    fn evaluate_in(&self, x: u64, values: &mut [u64]) -> u64 {
         let func = &self.func;
-        let mut values = self.start.clone();
         values[func.arguments()[0].index()] = x;
         for &inst in &self.steps {
             let data = func.inst(inst);
             let result = data.results[0];
-            let at = |value: Value| {
-                let dtype = func.ty(value).dtype();
-                let dtype = dtype.expect("broken invariant: definitions hold numbers");
-                Literal::from_bits(dtype, values[value.index()])
-            };
+            let at = |value: Value| self.literal(value, values[value.index()]);
             let op = data.op.elementwise();
             let op = op.expect("broken invariant: definitions hold elementwise ops");
             values[result.index()] = elementwise(op, at(result).dtype, &at);
         }
         values[self.result.index()]
     }
+
+    fn literal(&self, value: Value, bits: u64) -> Literal {
+        let dtype = self.func.ty(value).dtype();
+        let dtype = dtype.expect("broken invariant: definitions hold numbers");
+        Literal::from_bits(dtype, bits)
+    }
+
     /// Whether it has the bits of `definition` at every number of its argument's type, on every device whose
-    /// approximate functions are as near as they are said to be.
+    /// approximate functions are as near as they are said to be. All cores look, each at a part of the numbers.
     pub(crate) fn is_certainly(&self, definition: &Self) -> bool {
-        let literal = |value: Value, bits| {
-            let dtype = self.func.ty(value).dtype();
-            let dtype = dtype.expect("broken invariant: definitions hold numbers");
-            Literal::from_bits(dtype, bits)
-        };
-        let known = |value: Value| Enclosure::of(literal(value, self.start[value.index()]));
-        let start: Vec<Option<Enclosure>> = self.func.values().map(|it| Some(known(it))).collect();
-        let argument = self.func.arguments()[0];
-        let result = literal(self.result, 0).dtype;
-        (0..=literal(argument, 0).dtype.mask()).all(|x| {
-            let mut held = start.clone();
-            held[argument.index()] = Some(Enclosure::of(literal(argument, x)));
+        let last = self.literal(self.func.arguments()[0], 0).dtype.mask();
+        let cores = thread::available_parallelism().map_or(1, NonZero::get) as u64;
+        let each = (last / cores + 1).max(LEAST_NUMBERS);
+        let holds = AtomicBool::new(true);
+        thread::scope(|scope| {
+            for first in (0..=last).step_by(each as usize) {
+                let numbers = first..=last.min(first + (each - 1));
+                scope.spawn(|| self.compare(definition, numbers, &holds));
+            }
+        });
+        holds.into_inner()
+    }
+
+    /// The same for some numbers: ends as soon as it does not hold.
+    fn compare(&self, definition: &Self, numbers: RangeInclusive<u64>, holds: &AtomicBool) {
+        let func = &self.func;
+        let known = |value: Value| Enclosure::of(self.literal(value, self.start[value.index()]));
+        let mut held: Vec<Option<Enclosure>> = func.values().map(|it| Some(known(it))).collect();
+        let mut values = definition.start.clone();
+        let argument = func.arguments()[0];
+        let result = self.literal(self.result, 0).dtype;
+        for x in numbers {
+            held[argument.index()] = Some(Enclosure::of(self.literal(argument, x)));
             for &inst in &self.steps {
-                let data = self.func.inst(inst);
+                let data = func.inst(inst);
                 let result = data.results[0];
-                let to = literal(result, 0).dtype;
+                let to = self.literal(result, 0).dtype;
                 held[result.index()] = enclosure(&data.op, to, &|value| held[value.index()]);
             }
             let number = held[self.result.index()].and_then(Enclosure::number);
-            let expected = canonical(result, definition.evaluate(x));
-            number.is_some_and(|number| canonical(result, number.bits) == expected)
-        })
+            let expected = canonical(result, definition.evaluate_in(x, &mut values));
+            let same = number.is_some_and(|number| canonical(result, number.bits) == expected);
+            if !same {
+                holds.store(false, Ordering::Relaxed);
+            }
+            if !holds.load(Ordering::Relaxed) {
+                return;
+            }
+        }
     }
 }
 
