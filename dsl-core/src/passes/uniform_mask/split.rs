@@ -141,7 +141,10 @@ impl Found {
         };
         let first = self.tail.iter().position(vanishes);
         let common = &self.tail[..first.unwrap_or(0)];
-        if common.iter().all(|&inst| func.op(inst).regions().is_empty()) {
+        if common
+            .iter()
+            .all(|&inst| func.op(inst).regions().is_empty())
+        {
             return Vec::new();
         }
         let rest = self.tail.split_off(common.len());
