@@ -124,7 +124,13 @@ fn rows_of(row: usize, blocks: &[usize]) -> Vec<Setting> {
     let lane = |setting: &Setting| setting.block / (32 * warps(setting));
     let fitting = |setting: &Setting| {
         let alone = setting.block == row || setting.width == 0;
-        alone && (setting.block < 256 || (8..=64).contains(&lane(setting)))
+        // Rows that lanes read again are held by none.
+        let most = if setting.block > 32_768 && setting.width == 0 {
+            128
+        } else {
+            64
+        };
+        alone && (setting.block < 256 || (8..=most).contains(&lane(setting)))
     };
     let candidates = candidates.into_iter().filter(fitting);
     candidates

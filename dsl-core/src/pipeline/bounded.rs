@@ -48,7 +48,7 @@ pub(super) fn lower(
     for warps in others(lane.warps, target.gpu.most_warps) {
         let options = &on(warps);
         let Some(again) = block.again(target, options, observe) else {
-            break;
+            return Err(excess.note("use other warps, or a smaller tile").into());
         };
         let again = match stated {
             None => again.and_then(|block| block.within(&asked)),
@@ -60,11 +60,15 @@ pub(super) fn lower(
         {
             return match stated {
                 None => Ok(lane),
-                Some(_) => Err(refused(excess, stated, Some(warps)).into()),
+                Some(_) => {
+                    let fitting = of_warps(warps);
+                    let remedy = format!("use {fitting}, or a smaller tile");
+                    Err(excess.note(remedy).into())
+                }
             };
         }
     }
-    Err(refused(excess, stated, None).into())
+    Err(excess.note("use a smaller tile").into())
 }
 
 /// Other numbers of warps than `warps`: more of them, the fewest first, then fewer.
@@ -93,14 +97,6 @@ fn excess(lane: &LaneFunc, gpu: &Gpu) -> Option<Diagnostic> {
         })?
     };
     Some(Diagnostic::new(longest(lane), message))
-}
-
-fn refused(excess: Diagnostic, stated: Option<u32>, other: Option<u32>) -> Diagnostic {
-    excess.note(match (stated, other) {
-        (_, Some(other)) => format!("use {}, or a smaller tile", of_warps(other)),
-        (Some(_), None) => "use other warps, or a smaller tile".to_string(),
-        (None, None) => "use a smaller tile".to_string(),
-    })
 }
 
 fn of_warps(warps: u32) -> String {

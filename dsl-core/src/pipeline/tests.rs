@@ -169,6 +169,12 @@ fn code_beyond_the_bound_is_refused_or_takes_more_warps() {
         assert!(found.contains(part), "{part} is not in {found}");
     }
     assert!(on(&sorts(1, 4096), Some(2)).is_ok());
+    // No number of warps fits, and all have been tried.
+    let found = on(&sorts(3, 32768), Some(32)).expect_err("is too long");
+    assert!(
+        found.to_string().contains("note: use a smaller tile"),
+        "{found}"
+    );
     let sorts = sorts(3, 8192);
     assert!(on(&sorts, Some(4)).is_err());
     let lane = on(&sorts, None).expect("takes more warps");
