@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::PlacedFunc;
 use super::origin::{Origin, origins};
 use crate::diagnostic::Diagnostics;
-use crate::ir::{Func, Inst, Op, Region, Trait, Value};
+use crate::ir::{BinaryOp, Func, Inst, Op, Region, Trait, UnaryOp, Value, op};
 
 /// Thread blocks that share a multiprocessor where rows are read again: one moves a row while the other computes.
 pub(crate) const BLOCKS: u32 = 2;
@@ -44,6 +44,22 @@ pub(crate) fn has_reread(func: &Func) -> bool {
     insts.any(|inst| matches!(func.op(inst), Op::RowLoad(op) if !read.insert(op.row)))
 }
 
+/// Whether lanes branch for single elements of a tile as long as a row: over the branches of some they hold what the others are
+/// made of, however often they can read it.
+fn branches(func: &Func, row: Value) -> bool {
+    let elements = func.ty(row).shape.elements();
+    let mut insts = func.all_insts().into_iter();
+    insts.any(|inst| {
+        let slow = match *func.op(inst) {
+            Op::Binary(op::Binary { op, .. }) => matches!(op, BinaryOp::Div | BinaryOp::Rem),
+            Op::Unary(op::Unary { op, .. }) => op == UnaryOp::Sqrt,
+            _ => false,
+        };
+        let mut results = func.inst(inst).results.iter();
+        slow && results.any(|&it| func.ty(it).shape.elements() >= elements)
+    })
+}
+
 /// Repeats loads, and what follows from them element by element, where it is used behind an op that lanes meet in; how many steps.
 fn repeat(func: &mut Func, is_load: &dyn Fn(&Func, Inst) -> bool) -> usize {
     let origins = origins(func, &func.all_insts()).of;
@@ -57,7 +73,7 @@ fn repeat(func: &mut Func, is_load: &dyn Fn(&Func, Inst) -> bool) -> usize {
         let loads: BTreeSet<Inst> = insts
             .iter()
             .copied()
-            .filter(|&inst| is_load(func, inst))
+            .filter(|&inst| is_load(func, inst) && !branches(func, func.inst(inst).results[0]))
             .collect();
         if !loads.is_empty() {
             let repeater = Repeater {
@@ -156,5 +172,40 @@ impl Repeater<'_> {
         self.insts.push(copy);
         self.held.insert(value, made);
         self.steps += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::parse;
+
+    /// Whether the row of a kernel that sums it, and then does `step` with its elements and their sum, is to be read again.
+    fn is_again(step: &str) -> bool {
+        let source = format!(
+            "func @k block (%x: ptr<f16>, %o: ptr<f32> write) {{
+               %i = arange start=0, end=65536 : tile<65536xi64>
+               %v = load %x, %i : tile<65536xf16>
+               %f = cast %v : tile<65536xf32>
+               %sum = reduce [%f], axis=0, order=tree (%a: f32, %b: f32) {{
+                 %c = add %a, %b : f32
+                 yield [%c]
+               }} : f32
+               %s = splat %sum : tile<65536xf32>
+               %r = {step} : tile<65536xf32>
+               store %o, %i, %r
+             }}"
+        );
+        let func = parse(&source, "test.bir").expect("parses");
+        let mut insts = func.all_insts().into_iter();
+        let load = insts.find(|&inst| matches!(func.op(inst), Op::Load(_)));
+        is_used_again(&func, load.expect("there is a load"))
+    }
+
+    #[test]
+    fn a_row_is_held_where_lanes_branch_for_single_elements() {
+        assert!(is_again("mul %f, %s"));
+        assert!(!is_again("div %f, %s"));
+        assert!(!is_again("sqrt %f"));
     }
 }
