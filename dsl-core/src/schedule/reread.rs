@@ -50,11 +50,16 @@ fn branches(func: &Func, row: Value) -> bool {
     let elements = func.ty(row).shape.elements();
     let mut insts = func.all_insts().into_iter();
     insts.any(|inst| {
-        let slow = match *func.op(inst) {
-            Op::Binary(op::Binary { op, .. }) => matches!(op, BinaryOp::Div | BinaryOp::Rem),
-            Op::Unary(op::Unary { op, .. }) => op == UnaryOp::Sqrt,
-            _ => false,
-        };
+        let slow = matches!(
+            func.op(inst),
+            Op::Binary(op::Binary {
+                op: BinaryOp::Div | BinaryOp::Rem,
+                ..
+            }) | Op::Unary(op::Unary {
+                op: UnaryOp::Sqrt,
+                ..
+            })
+        );
         let mut results = func.inst(inst).results.iter();
         slow && results.any(|&it| func.ty(it).shape.elements() >= elements)
     })

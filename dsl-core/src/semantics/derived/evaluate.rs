@@ -118,7 +118,14 @@ impl Definition {
         thread::scope(|scope| {
             for first in (0..=last).step_by(each as usize) {
                 let numbers = first..=last.min(first + (each - 1));
-                scope.spawn(|| self.compare(definition, numbers, &holds));
+                let look = {
+                    let (numbers, holds) = (numbers.clone(), &holds);
+                    move || self.compare(definition, numbers, holds)
+                };
+                // Where the system gives no thread, this one looks.
+                if thread::Builder::new().spawn_scoped(scope, look).is_err() {
+                    self.compare(definition, numbers, &holds);
+                }
             }
         });
         holds.into_inner()
