@@ -124,7 +124,7 @@ fn rows_of(row: usize, blocks: &[usize]) -> Vec<Setting> {
     let lane = |setting: &Setting| setting.block / (32 * warps(setting));
     let fitting = |setting: &Setting| {
         let alone = setting.block == row || setting.width == 0;
-        // Rows that lanes read again are held by none.
+        // Lanes hold nothing of rows so long: they read them again.
         let most = if setting.block > 32_768 && setting.width == 0 {
             128
         } else {

@@ -219,7 +219,8 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Bytes of shared memory that a thread block may take where so many are to share a multiprocessor, which keeps some for each.
+    /// Bytes of shared memory that a thread block may take where so many are to share a multiprocessor, which keeps 1 KiB for each.
+    /// Source: CUDA C++ Programming Guide, shared memory of compute capability 8.x and 9.0.
     pub const fn shared_bytes_of(&self, blocks: u32) -> u32 {
         const KEPT: u32 = 1024;
         ((self.shared_bytes + KEPT) / blocks).saturating_sub(KEPT)
