@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use exactile::{Device, DeviceKind, Error, Result};
-use exactile_harness::bench::{Library, PeersCommand, Plan, Report, Subject, run};
+use exactile_harness::bench::{Library, PeersCommand, Plan, Report, Sampling, Subject, run};
 use exactile_harness::cases::subjects::{Size, sizes, subjects};
 
 use super::progress::Progress;
@@ -53,6 +53,13 @@ pub(crate) struct Bench {
     /// Seconds that tuning one kernel may take, half for this side, half for the peers
     #[arg(long, default_value_t = 24.0)]
     seconds: f64,
+    /// Draw so many settings of each kernel from all that it may have, compare their bits, and say how the default does beside the
+    /// best; they may take as many seconds as tuning
+    #[arg(long)]
+    sample: Option<usize>,
+    /// What the settings are drawn by
+    #[arg(long, default_value_t = 0, requires = "sample")]
+    seed: u64,
     /// Begin no kernel after so many seconds
     #[arg(long, default_value_t = 1e6)]
     stop_after: f64,
@@ -152,6 +159,10 @@ impl Bench {
             peers,
             rounds: self.rounds,
             tuning: time(if self.quick { 2.0 } else { self.seconds })?,
+            sampling: self.sample.map(|settings| Sampling {
+                settings,
+                seed: self.seed,
+            }),
             round: time(if self.quick { 1e-3 } else { 0.08 })?,
             deadline: time(self.stop_after)?,
         })

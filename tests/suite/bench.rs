@@ -70,6 +70,44 @@ fn every_kernel_has_rows_with_the_promised_bits() {
 }
 
 #[test]
+fn settings_that_are_drawn_stand_beside_the_default() {
+    let folder = folder("sample");
+    let drawn = [
+        "--sample",
+        "5",
+        "--seed",
+        "7",
+        "--only",
+        "mean,softmax,vector_add",
+    ];
+    let output = bench(
+        &folder,
+        &[&drawn[..], &["--peers", "none", "--out", "out.json"]].concat(),
+    );
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    for row in rows(&report(&folder)) {
+        let sample = &row["sample"];
+        if row["determinism"] != "exact" {
+            assert_eq!(sample, &Value::Null, "{row}");
+            continue;
+        }
+        assert!(row["ratio_default_to_sample"].as_f64() > Some(0.0), "{row}");
+        let count = |name: &str| sample[name].as_u64().expect("a number");
+        let refused = sample["refused"].as_object().expect("reasons are listed");
+        let refused: u64 = refused.values().filter_map(Value::as_u64).sum();
+        assert_eq!(
+            count("drawn"),
+            count("measured") + count("not_begun") + refused,
+            "{row}"
+        );
+        let trials = sample["trials"].as_array().expect("trials are listed");
+        assert_eq!(trials.len() as u64, count("measured"), "{row}");
+        assert_eq!(count("seed"), 7);
+    }
+}
+
+#[test]
 fn peers_that_end_cost_their_figures_only() {
     let folder = folder("peers");
     std::fs::write(folder.join("peers.py"), FAKE).expect("the folder is writable");

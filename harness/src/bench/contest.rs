@@ -1,6 +1,7 @@
 //! One kernel against its peers: everybody prepares, tunes, and runs in turns.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use exactile_core::target::{Determinism, Schedule};
 use serde_json::Value;
@@ -9,6 +10,7 @@ use super::clock::{Clock, median};
 use super::copy::{CopyRates, size_class};
 use super::peers::Peers;
 use super::report::{Finalist, PeerTime, Row, title};
+use super::sample::{Sample, draw};
 use super::tune::{Search, compile, fastest};
 use super::{Plan, Subject};
 use crate::demo::{Problem, compare_written, golden_run, sampled_run};
@@ -29,6 +31,9 @@ const CHECKED: &str = "checked";
 
 /// The name of exact launches whose setting is left to the kernel and the compiler.
 const DEFAULT: &str = "default";
+
+/// The name of launches with the best setting of those drawn.
+const SAMPLE: &str = "sample";
 
 pub(super) struct Contest<'a> {
     pub(super) plan: &'a Plan,
@@ -91,17 +96,21 @@ impl Contest<'_> {
             settings.push(ranked[0][0].1);
             finalists.push(ranked);
         }
+        let (sample, sampled) = self.sample(problem, &prepared.want)?.unzip();
+        let sampled = sampled.flatten();
         let configs = match names.is_empty() {
             true => BTreeMap::new(),
             false => self.peers.tune(self.plan.tuning),
         };
-        let rounds = self.rounds(problem, &settings, &configs)?;
+        let rounds = self.rounds(problem, &settings, sampled, &configs)?;
         let copies = self.copy_rates()?;
         let mut rows = Vec::new();
         for (&setting, [ranked, all]) in settings.iter().zip(finalists) {
             let judgement = self.judge(problem, setting, &prepared.want)?;
             let row = self.row(setting, judgement, &rounds, &copies);
+            let is_exact = setting.determinism == Determinism::Exact;
             rows.push(Row {
+                sample: sample.clone().filter(|_| is_exact),
                 reference: prepared.reference.clone(),
                 search: prepared.search.clone(),
                 finalists: ranked.into_iter().map(Finalist::from).collect(),
@@ -137,11 +146,61 @@ impl Contest<'_> {
         })
     }
 
+    /// What becomes of settings that are drawn, each judged before it is measured, and the best one; nothing where none are wanted.
+    fn sample(
+        &mut self,
+        problem: &mut Problem,
+        want: &[Array],
+    ) -> Result<Option<(Sample, Option<Setting>)>> {
+        let (plan, subject) = (self.plan, self.subject);
+        let Some(sampling) = plan.sampling else {
+            return Ok(None);
+        };
+        let begin = Instant::now();
+        let title = title(&subject.case);
+        let drawn = draw(sampling, &title, &subject.candidates, &plan.device);
+        let mut sample = Sample {
+            seed: sampling.seed,
+            drawn: drawn.len(),
+            ..Sample::default()
+        };
+        let levels = [Determinism::Exact];
+        let time = plan.tuning / 2;
+        let best = match compile(&plan.device, problem, &drawn, &levels, time) {
+            Err(error) => {
+                sample.refused.insert(error.to_string(), drawn.len());
+                None
+            }
+            Ok((compiled, search)) => {
+                let mut judged = Vec::new();
+                for setting in compiled {
+                    if begin.elapsed() > plan.tuning && !judged.is_empty() {
+                        break;
+                    }
+                    let judgement = self.judge(problem, setting, want)?;
+                    if let Some(mismatches) = judgement.mismatches {
+                        return Err(Error::Mismatch(format!("{setting:?}: {mismatches}")));
+                    }
+                    judged.push(setting);
+                }
+                let [ranked, all] = fastest(self.clock, problem, &judged, Determinism::Exact)?;
+                sample.measured = judged.len();
+                sample.not_begun = drawn.len() - judged.len() - search.failed;
+                sample.refused = search.reasons;
+                sample.trials = all.into_iter().map(Finalist::from).collect();
+                ranked.first().map(|&(_, setting)| setting)
+            }
+        };
+        (self.say)(&format!("{title}: {}", sample.line()));
+        Ok(Some((sample, best)))
+    }
+
     /// Everybody once in each round, in turns.
     fn rounds(
         &mut self,
         problem: &mut Problem,
         settings: &[Setting],
+        sampled: Option<Setting>,
         configs: &BTreeMap<String, Value>,
     ) -> Result<Rounds> {
         let (device, time) = (&self.plan.device, self.plan.round);
@@ -167,6 +226,10 @@ impl Contest<'_> {
                         note(DEFAULT, seconds);
                     }
                 }
+            }
+            if let Some(setting) = &sampled {
+                let seconds = self.clock.median(time, &mut || problem.launch(setting))?;
+                note(SAMPLE, seconds);
             }
             for name in configs.keys() {
                 if let Some(seconds) = self.peers.round(name, time) {
@@ -241,7 +304,7 @@ impl Contest<'_> {
         let peers = rounds
             .iter()
             .filter(|(name, _)| LEVELS.iter().all(|level| level.name() != name.as_str()))
-            .filter(|(name, _)| ![CHECKED, DEFAULT].contains(&name.as_str()))
+            .filter(|(name, _)| ![CHECKED, DEFAULT, SAMPLE].contains(&name.as_str()))
             .map(|(name, times)| {
                 let figures = PeerTime {
                     ms: median(times) * 1e3,
@@ -254,7 +317,10 @@ impl Contest<'_> {
         let [exact, fast] = LEVELS.map(|level| median(times_of(rounds, level.name())));
         let checked = median(times_of(rounds, CHECKED)) / seconds;
         let default = Some(times_of(rounds, DEFAULT)).filter(|times| !times.is_empty());
-        let default = default.map(|times| median(times) / seconds);
+        let default = default.map(median);
+        let sample = Some(times_of(rounds, SAMPLE)).filter(|times| !times.is_empty());
+        let to_sample = default.zip(sample.map(median));
+        let is_exact = level == Determinism::Exact;
         Row {
             kernel: case.kernel.to_string(),
             dtype: case.dtype.name().to_string(),
@@ -273,8 +339,10 @@ impl Contest<'_> {
             ratio_to_best_peer: None,
             peers: peers.collect(),
             ratio_exact_to_fast: exact / fast,
-            ratio_checked: (level == Determinism::Exact).then_some(checked),
-            ratio_default: default.filter(|_| level == Determinism::Exact),
+            ratio_checked: is_exact.then_some(checked),
+            ratio_default: default.filter(|_| is_exact).map(|it| it / seconds),
+            ratio_default_to_sample: to_sample.filter(|_| is_exact).map(|(it, best)| it / best),
+            sample: None,
             bits_equal: judgement.bits_equal,
             passed: judgement.passed,
             judged: judgement.judged,

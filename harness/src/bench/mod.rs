@@ -14,6 +14,7 @@ pub mod launch;
 pub mod levels;
 mod peers;
 mod report;
+mod sample;
 mod tune;
 pub mod tuning;
 
@@ -30,6 +31,7 @@ use exactile::internals;
 pub use peers::{Library, PeersCommand};
 pub(crate) use report::today;
 pub use report::{Failure, PeerTime, Report, Row};
+pub use sample::{Sample, Sampling};
 
 use clock::Clock;
 use contest::Contest;
@@ -56,6 +58,8 @@ pub struct Plan {
     pub rounds: usize,
     /// Time that tuning one kernel may take, half of it for each side.
     pub tuning: Duration,
+    /// Settings to draw beside those of the tuner, if any; they may take as much time as tuning.
+    pub sampling: Option<Sampling>,
     /// Time of one contestant in one round.
     pub round: Duration,
     /// No kernel is begun after this time.
@@ -140,6 +144,7 @@ fn method(plan: &Plan, clock: &Clock) -> BTreeMap<String, String> {
         ("rounds", rounds),
         ("copy", "of as many bytes as the kernel moves, f32, the better of this crate's copy and the peers'".to_string()),
         ("default", "launches whose setting is left to the kernel and the compiler".to_string()),
+        ("sample", "the best of settings drawn from all tile sizes and schedules, each compared bit by bit".to_string()),
         ("checked", "launches that check every access, to the end of the kernel".to_string()),
     ];
     entries

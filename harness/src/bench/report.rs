@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::sample::Sample;
 use super::tune::Search;
 use crate::demo::Case;
 use exactile::internals::write_file;
@@ -82,6 +83,9 @@ pub struct Row {
     /// Time of launches without a setting over this row's, for the exact row; `None` where they are refused.
     #[serde(default)]
     pub ratio_default: Option<f64>,
+    /// The same over the best of the settings that were drawn, where some were: above 1 means that the default is slower.
+    #[serde(default)]
+    pub ratio_default_to_sample: Option<f64>,
     /// Whether all bits are those of the reference.
     pub bits_equal: bool,
     /// Whether the row is as promised: equal bits, or within tolerance without promises.
@@ -102,6 +106,9 @@ pub struct Row {
     /// All configurations that the tuner measured, in short, the fastest first.
     #[serde(default)]
     pub trials: Vec<Finalist>,
+    /// What became of the settings that were drawn, in the exact row.
+    #[serde(default)]
+    pub sample: Option<Sample>,
 }
 
 /// A configuration with its time.
@@ -288,6 +295,9 @@ impl Row {
         }
         if let Some(ratio) = self.ratio_default {
             line.push_str(&format!(", default {ratio:.2}"));
+        }
+        if let Some(ratio) = self.ratio_default_to_sample {
+            line.push_str(&format!(", {ratio:.2} of the best drawn"));
         }
         line.push_str(match (self.bits_equal, self.passed) {
             (true, _) => ", bits equal",

@@ -31,6 +31,8 @@ pub struct Search {
     pub failed: usize,
     /// Why the first of these failed.
     pub reason: Option<String>,
+    /// How many failed, by the reason.
+    pub reasons: BTreeMap<String, usize>,
     /// Threads that compiled side by side.
     pub threads: usize,
     /// Seconds from the first compilation to the end of the last.
@@ -192,7 +194,12 @@ impl Trial<'_> {
             Some(format!("{:?}: {reason}", self.candidates[index]))
         });
         let failures: Vec<String> = failures.collect();
+        let mut reasons = BTreeMap::new();
+        for reason in self.tried.values().flatten() {
+            *reasons.entry(reason.clone()).or_default() += 1;
+        }
         Search {
+            reasons,
             measured: self.tried.len() - failures.len(),
             candidates: self.candidates.len(),
             failed: failures.len(),
@@ -316,6 +323,7 @@ mod tests {
             );
             assert_eq!(search.candidates, all.len());
             assert_eq!(search.reason.as_ref(), reasons.first());
+            assert_eq!(search.reasons.values().sum::<usize>(), reasons.len());
             assert_eq!(search.codes, internals::costs(&device).codes - before);
             assert!(search.stage_seconds.values().sum::<f64>() > 0.0);
             let line = search.line();
