@@ -128,6 +128,36 @@ def make_vector_add(dtype, n):
     }
 
 
+def elementwise(function, *inputs):
+    """PyTorch's function as it is, and compiled in f32 with the result rounded once."""
+    compiled = torch.compile(
+        lambda *inputs: function(*(x.float() for x in inputs)).to(inputs[0].dtype))
+    return {
+        "torch": Contestant(lambda: function(*inputs)),
+        "torch_compile": Contestant(lambda: compiled(*inputs)),
+    }
+
+
+def activation(function):
+    return lambda dtype, n: elementwise(function, uniform(n, dtype=dtype))
+
+
+if not MISSING:
+    functional = torch.nn.functional
+    make_sigmoid = activation(torch.sigmoid)
+    make_silu = activation(functional.silu)
+    make_tanh = activation(torch.tanh)
+    make_gelu = activation(functional.gelu)
+    make_gelu_tanh = activation(lambda x: functional.gelu(x, approximate="tanh"))
+    make_softplus = activation(functional.softplus)
+    make_relu = activation(torch.relu)
+
+
+def make_swiglu(dtype, n):
+    gate, x = uniform(n, dtype=dtype), uniform(n, dtype=dtype)
+    return elementwise(lambda gate, x: functional.silu(gate) * x, gate, x)
+
+
 def make_softmax(dtype, rows, columns):
     x = uniform(rows, columns, dtype=dtype)
     out = torch.empty_like(x)
