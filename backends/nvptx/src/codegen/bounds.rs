@@ -22,11 +22,15 @@ pub(super) struct End<'c> {
     access: Vec<PhiValue<'c>>,
 }
 
+/// The most accesses that are checked by one branch. Which of them is the first outside is a chain of selections, and LLVM takes
+/// time for the square of its length.
+const MOST_TOGETHER: usize = 32;
+
 /// Those of the first instructions that are emitted as one: each `stop_outside` of a later access than the one before. The
 /// record keeps the error of the first access, so what lanes find may compete.
 pub(super) fn stops_together<'f>(func: &'f Func, insts: &[Inst]) -> Vec<&'f op::StopOutside> {
     let mut found: Vec<&op::StopOutside> = Vec::new();
-    for &inst in insts {
+    for &inst in insts.iter().take(MOST_TOGETHER) {
         let Op::StopOutside(op) = func.op(inst) else {
             break;
         };
