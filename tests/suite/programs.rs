@@ -28,7 +28,7 @@ fn planted_faults_are_found() {
 
 #[test]
 fn faults_planted_one_at_a_time_are_found() {
-    let report = planted::run(1);
+    let report = planted::run(1, "");
     println!("{report}");
     assert!(
         report.survivors.is_empty() && report.broken.is_empty(),

@@ -19,12 +19,14 @@ use super::filetests::{Ready, ready};
 pub use report::{Finder, Report, Survivor};
 use subject::Subject;
 
-/// Plants every fault there is, on all cores; of faults that are alike one, which the seed decides.
+/// Plants every fault there is in functions whose names hold `only`, on all cores; of faults that are alike one, which the seed
+/// decides.
 ///
 /// # Panics
 /// When a kernel of the corpus cannot be traced or lowered.
-pub fn run(seed: u64) -> Report {
-    let all = corpus();
+pub fn run(seed: u64, only: &str) -> Report {
+    let mut all = corpus();
+    all.retain(|ready| ready.name.contains(only));
     let mut pairs: Vec<(&Ready, u32)> = Vec::new();
     for ready in &all {
         pairs.extend(ready.warps.iter().map(|&warps| (ready, warps)));
@@ -44,7 +46,9 @@ pub fn run(seed: u64) -> Report {
         let mut spared = report.spared.iter();
         spared.any(|it| it.fault == fault && it.function == function)
     };
-    report.broken.extend(spared::stale(&spared));
+    if only.is_empty() {
+        report.broken.extend(spared::stale(&spared));
+    }
     report
 }
 
