@@ -253,6 +253,12 @@ impl Func {
             .position(|&argument| argument == value)
     }
 
+    /// The name of an array that the function may write; `None` of one that it only reads.
+    pub fn written(&self, base: Value) -> Option<&str> {
+        let parameter = self.parameters.get(self.parameter_index(base)?)?;
+        (parameter.access != Access::Read).then_some(&parameter.name)
+    }
+
     /// Adds a parameter of the function.
     pub fn add_parameter(&mut self, parameter: Parameter, ty: Type) -> Value {
         self.parameters.push(parameter);

@@ -1,5 +1,6 @@
 //! Proof that a function is well formed: the only maker of [`BlockFunc`], [`ScheduleFunc`] and [`LaneFunc`].
 
+mod bulk;
 mod pending;
 mod placement;
 mod structure;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::pending;
+use super::{bulk, pending};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::{Entity, EntityMap};
 use crate::ir::index_map::dim_bits;
@@ -32,6 +32,9 @@ pub(super) fn check(func: &Func, stage: Stage) -> Diagnostics {
     if checker.tree() {
         checker.region(func.body(), None);
         pending::check(func, &mut checker.diagnostics);
+        if stage == Stage::Schedule {
+            bulk::check(func, &mut checker.diagnostics);
+        }
     }
     checker.diagnostics
 }

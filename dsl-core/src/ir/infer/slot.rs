@@ -19,7 +19,8 @@ impl Rules<'_> {
                     self.expect("released", self.ty(released), Type::scalar(DType::I32))?;
                 }
                 let numbers = [&op.origin[..], &op.extents, &op.strides];
-                self.array_box(op.base, numbers, moved).map(|()| Vec::new())
+                self.array_box(op.base, numbers, moved)?;
+                self.only_read(op.base).map(|()| Vec::new())
             }
             SlotOp::WaitBox(op) => {
                 self.slot(op.buffer, op.slot)?;
@@ -40,6 +41,17 @@ impl Rules<'_> {
             SlotOp::SlotLoad(op) => self.stated(declared, &|to| self.slot_load(op, to)),
             SlotOp::SlotStore(op) => self.slot_store(op).map(|()| Vec::new()),
             SlotOp::DotSlots(op) => self.dot_slots(op).map(|ty| vec![ty]),
+        }
+    }
+
+    /// That the function may not write an array: bulk copies come in no order with what lanes write.
+    fn only_read(self, base: Value) -> Result<(), String> {
+        match self.func.written(base) {
+            None => Ok(()),
+            Some(name) => Err(format!(
+                "`{}` reads `{name}`, which the kernel may write: use `load`, or leave out `write` at the parameter",
+                self.name()
+            )),
         }
     }
 
@@ -96,6 +108,7 @@ impl Rules<'_> {
             ));
         }
         self.copied_in_pieces(op.base)?;
+        self.only_read(op.base)?;
         let row = loaded.dtype().map(Element::Row);
         let row = row.map(|element| Type { element, ..loaded });
         self.expect("result", to, row.unwrap_or(loaded))

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::{Lowering, Result};
 use crate::ir::operand::chunk_bits;
-use crate::ir::{Access, BinaryOp, CompareOp, DType, Func, Inst, Op, Value, op};
+use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Op, Value, op};
 use crate::launch::inner_axis as contiguous_axis;
 use crate::layout::group::inner_axis;
 
@@ -128,13 +128,13 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn phases_of(&self, buffer: Value) -> Result<Phases> {
+    fn phases_of(&self, buffer: Value) -> Phases {
         let phases = self.phases.get(&buffer).copied();
-        phases.ok_or_else(|| self.error("broken invariant: no box is copied to this buffer"))
+        phases.expect("broken invariant: boxes are copied to this buffer")
     }
 
     pub(super) fn wait_box(&mut self, op: &op::WaitBox) -> Result<()> {
-        let word = self.phases_of(op.buffer)?.filled;
+        let word = self.phases_of(op.buffer).filled;
         let (at, phase) = (self.scalar(op.slot), self.scalar(op.turn));
         let wait = Op::MbarrierWait(op::MbarrierWait { word, at, phase });
         self.builder.emit(wait, &[]);
@@ -142,7 +142,7 @@ impl Lowering<'_> {
     }
 
     pub(super) fn release_slot(&mut self, op: &op::ReleaseSlot) -> Result<()> {
-        let released = self.phases_of(op.buffer)?.released;
+        let released = self.phases_of(op.buffer).released;
         let word = released.expect("broken invariant: this op releases the slots of the buffer");
         let at = self.scalar(op.slot);
         let arrive = Op::MbarrierArrive(op::MbarrierArrive { word, at });
@@ -151,30 +151,13 @@ impl Lowering<'_> {
     }
 
     /// The barrier and the phase that the first warp waits for before it fills a slot: that of its last release.
-    fn last_release(&mut self, op: &op::CopyBox) -> Result<Option<(Value, Value)>> {
-        let Some(times) = op.released else {
-            return Ok(None);
-        };
-        let Some(word) = self.phases_of(op.buffer)?.released else {
-            return Err(self.error(
-                "broken invariant: a box waits for a release of a slot that nobody releases",
-            ));
-        };
+    fn last_release(&mut self, op: &op::CopyBox) -> Option<(Value, Value)> {
+        let times = op.released?;
+        let released = self.phases_of(op.buffer).released;
+        let word = released.expect("broken invariant: somebody releases slots of the buffer");
         let (times, one) = (self.scalar(times), self.builder.int32(1));
         let phase = self.builder.binary(BinaryOp::Sub, times, one);
-        Ok(Some((word, phase)))
-    }
-
-    /// That nothing writes the array that a bulk copy reads.
-    pub(super) fn expect_read(&mut self, base: Value) -> Result<()> {
-        let parameter = self.block.parameter_index(base);
-        let parameter = parameter.map(|index| &self.block.parameters[index]);
-        if parameter.is_none_or(|it| it.access != Access::Read) {
-            return Err(
-                self.error("broken invariant: a bulk copy reads memory that the kernel may write")
-            );
-        }
-        Ok(())
+        Some((word, phase))
     }
 
     /// How the tiles in slots of a buffer are cut.
@@ -290,13 +273,12 @@ impl Lowering<'_> {
     pub(super) fn copy_box(&mut self, op: &op::CopyBox) -> Result<()> {
         let (dtype, _) = self.of_buffer(op.buffer)?;
         let layout = self.layout(op.buffer);
-        self.expect_read(op.base)?;
         let start = self.slot_start(op.buffer, op.slot);
         let numbers = [&op.origin[..], &op.extents, &op.strides];
         let parts = self.parts((op.buffer, start), op.base, numbers)?;
-        let word = self.phases_of(op.buffer)?.filled;
+        let word = self.phases_of(op.buffer).filled;
         let at = self.scalar(op.slot);
-        let release = self.last_release(op)?;
+        let release = self.last_release(op);
         self.by_first_warp(|this| {
             if let Some((word, phase)) = release {
                 let wait = Op::MbarrierWait(op::MbarrierWait { word, at, phase });
