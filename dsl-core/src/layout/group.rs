@@ -91,6 +91,20 @@ pub fn inner_axis(slot: &LinearLayout, dtype: DType) -> Option<usize> {
     (0..2).find(|&axis| chunked_slot(slot.dim_bits(), axis, dtype).as_ref() == Some(slot))
 }
 
+/// The same where that operand may lie so.
+#[must_use]
+pub fn operand_axis(slot: &LinearLayout, of: Multiplied) -> Option<usize> {
+    let may = |&inner: &usize| inner == of.products || may_be_transposed(of.dtype);
+    inner_axis(slot, of.dtype).filter(may)
+}
+
+/// The axis along which elements are contiguous in a slot that bulk copies fill or read: one that fills chunks.
+#[must_use]
+pub fn box_axis(slot: &LinearLayout, dtype: DType) -> Option<usize> {
+    let inner = inner_axis(slot, dtype)?;
+    (slot.dim_bits()[inner] >= chunk_bits(dtype)).then_some(inner)
+}
+
 /// How groups of warps share a product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {

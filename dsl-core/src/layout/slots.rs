@@ -97,6 +97,19 @@ impl SlotPlaces {
         }
     }
 
+    /// The places of a tile of which lanes copy so many elements at once, and the registers of each copy; `None` where those
+    /// of one do not lie side by side.
+    #[must_use]
+    pub fn copied(
+        slot: &LinearLayout,
+        tile: &LinearLayout,
+        count: i64,
+    ) -> Option<(Self, Vec<Vec<u32>>)> {
+        let places = Self::new(slot, tile);
+        let vectors = places.vectors(count.ilog2());
+        (vectors[0].len() as i64 == count).then_some((places, vectors))
+    }
+
     /// The place of each register, without what the thread decides.
     #[must_use]
     pub fn of(&self, register: u32) -> u32 {

@@ -141,7 +141,7 @@ fn of_slot(
 }
 
 /// Log2 of the rows, the columns and the products of a matrix product, a batch aside.
-fn product_bits(func: &Func, a: Value, b: Value) -> [u32; 3] {
+pub(super) fn product_bits(func: &Func, a: Value, b: Value) -> [u32; 3] {
     let extent = |value: Value, axis: usize| {
         let shape = func.ty(value).shape;
         shape.extent(shape.rank() - axis).ilog2()

@@ -14,6 +14,7 @@ pub mod depth;
 mod fetches;
 mod form;
 pub mod homes;
+mod in_slots;
 mod origin;
 mod overlap;
 pub mod pipeline;
@@ -29,11 +30,12 @@ pub mod small_views;
 pub mod waits;
 
 pub(crate) use form::product_fragments;
+pub(crate) use in_slots::groups_of;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::ir::op::ScheduleOp;
 use crate::ir::{Func, Inst, Op, Stage, Value, op};
 use crate::passes::rewrite::replace_uses;
@@ -56,8 +58,9 @@ impl PlacedFunc {
         let func = verify::schedule(func)?;
         let mut diagnostics = Diagnostics::new();
         for inst in func.all_insts() {
-            if let Err(message) = check(&func, inst) {
-                diagnostics.push(Diagnostic::new(func.inst(inst).loc.clone(), message));
+            if let Err(error) = check(&func, inst) {
+                let loc = func.inst(inst).loc.clone();
+                diagnostics.push(Diagnostic { loc, ..error });
             }
         }
         diagnostics.into_result(()).map(|()| Self(func))
@@ -93,15 +96,16 @@ fn is_tile(func: &Func, value: Value) -> bool {
     !ty.is_scalar() && ty.dtype().or(ty.pending()).is_some()
 }
 
-/// Whether the tiles around an instruction are where it asks for them.
-fn check(func: &Func, inst: Inst) -> Result<(), String> {
+/// Whether the tiles around an instruction are where it asks for them. Errors name no place in a file.
+fn check(func: &Func, inst: Inst) -> Result<(), Diagnostic> {
+    let wrong = |message: String| Diagnostic::new(Loc::none(), message);
     let scalar = of_scalars(func.warps.trailing_zeros());
     let place = |value: Value| match func.layout(value) {
         Some(layout) => Rc::new(func.linear(layout).clone()),
         None => Rc::clone(&scalar),
     };
-    let asked =
-        form(func, inst, &mut |value| Ok(place(value))).map_err(|error| error.to_string())?;
+    let asked = form(func, inst, &mut |value| Ok(place(value)));
+    let asked = asked.map_err(|error| wrong(error.to_string()))?;
     let data = func.inst(inst);
     let lies = |value: Value, asked: &Place| match func.layout(value) {
         Some(layout) => func.linear(layout) == &**asked,
@@ -117,13 +121,13 @@ fn check(func: &Func, inst: Inst) -> Result<(), String> {
         fine &= fits(&func.region(region).parameters, parameters);
         fine &= fits(func.yielded(region), yielded);
     }
-    match fine {
-        true => Ok(()),
-        false => Err(format!(
-            "broken invariant: the layouts around `{}` do not agree",
-            data.op.mnemonic()
-        )),
+    if !fine {
+        let name = data.op.mnemonic();
+        return Err(wrong(format!(
+            "broken invariant: the layouts around `{name}` do not agree"
+        )));
     }
+    in_slots::check(func, inst, &place)
 }
 
 /// The function without its layouts: what it computes.

@@ -18,6 +18,7 @@ use crate::ir::{Func, Inst, Layout, Op, Region, Trait, Value, op};
 use crate::layout::LayoutError;
 use crate::passes::long_sums::LONGEST_CHAIN;
 use crate::target::Gpu;
+use crate::text::layout_text;
 use crate::verify::ScheduleFunc;
 
 /// Places all tiles of a function. One whose tiles are placed stays as it is.
@@ -277,6 +278,14 @@ impl Placer {
         let layout = self.intern(place);
         if let Some(found) = self.found(value, layout) {
             return Ok(found);
+        }
+        if self.func.ty(value).pending().is_some() {
+            let asked = layout_text(place);
+            return Err(self
+                .error("pending sums stay where they are, and lie elsewhere than is asked here")
+                .note(format!(
+                    "give the tile that is pending the layout `{asked}`"
+                )));
         }
         let definition = self.definitions.get(value).copied().flatten();
         let made = match definition.filter(|_| self.func.layout(value).is_none()) {

@@ -34,7 +34,7 @@ pub(super) fn numbered(func: &Func) -> BTreeMap<Layout, usize> {
 }
 
 /// What stands after `#l0 = `.
-pub(super) fn written(layout: &LinearLayout) -> String {
+pub(crate) fn written(layout: &LinearLayout) -> String {
     let extents: Vec<String> = layout.shape().iter().map(u64::to_string).collect();
     let mut text = format!("layout {}", extents.join("x"));
     let places = [

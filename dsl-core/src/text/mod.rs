@@ -23,5 +23,6 @@ mod render;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use layouts::written as layout_text;
 pub use parser::parse;
 pub use render::render;

@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use super::{Lowering, Result};
 use crate::ir::operand::chunk_bits;
 use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Op, Value, op};
-use crate::launch::inner_axis as contiguous_axis;
-use crate::layout::group::inner_axis;
+use crate::layout::group::box_axis;
 
 /// The most rows of a box that one copy brings (PTX ISA, "Tensor-map").
 const MOST_ROWS: u32 = 256;
@@ -161,14 +160,11 @@ impl Lowering<'_> {
     }
 
     /// How the tiles in slots of a buffer are cut.
-    fn cut(&self, buffer: Value) -> Result<Cut> {
-        let (dtype, _) = self.of_buffer(buffer)?;
+    fn cut(&self, buffer: Value) -> Cut {
+        let (dtype, _) = self.of_buffer(buffer);
         let layout = self.layout(buffer);
-        let Some(inner) = inner_axis(&layout, dtype) else {
-            return Err(self.error(
-                "broken invariant: a box is copied between memory and a buffer that does not lie in chunks",
-            ));
-        };
+        let inner = box_axis(&layout, dtype);
+        let inner = inner.expect("broken invariant: a box is copied between memory and chunks");
         let [rows, columns] = [1 - inner, inner].map(|axis| 1_u32 << layout.dim_bits()[axis]);
         let (own_rows, chunk) = (rows.min(MOST_ROWS), 1 << chunk_bits(dtype));
         let firsts = (0..columns).step_by(chunk as usize);
@@ -176,11 +172,11 @@ impl Lowering<'_> {
             let parts = (0..rows).step_by(own_rows as usize);
             parts.map(move |part| ([part, first], first * rows + part * chunk))
         });
-        Ok(Cut {
+        Cut {
             inner,
             shape: [own_rows, chunk],
             steps: steps.collect(),
-        })
+        }
     }
 
     /// The copies of which a box of an array is made, between memory and the slot that begins at `start` of a buffer.
@@ -189,16 +185,12 @@ impl Lowering<'_> {
         (buffer, start): (Value, Value),
         base: Value,
         [origin, extents, strides]: [&[Value]; 3],
-    ) -> Result<Parts> {
+    ) -> Parts {
         let Cut {
             inner,
             shape,
             steps,
-        } = self.cut(buffer)?;
-        if contiguous_axis(self.block, strides) != Some(inner) {
-            return Err(self
-                .error("broken invariant: a box is contiguous along another axis than its slot"));
-        }
+        } = self.cut(buffer);
         let order = [1 - inner, inner];
         let corner = order.map(|axis| self.scalar(origin[axis]));
         let map = Op::TensorMap(op::TensorMap {
@@ -208,13 +200,13 @@ impl Lowering<'_> {
             shape: shape.to_vec(),
             swizzle: SWIZZLE,
         });
-        Ok(Parts {
+        Parts {
             map: self.builder.value(map),
             memory: self.scalar(buffer),
             start,
             corner,
             steps,
-        })
+        }
     }
 
     /// Emits each copy of a box: from its corner there, and its place in the slot.
@@ -237,7 +229,7 @@ impl Lowering<'_> {
     pub(super) fn copy_slot(&mut self, op: &op::CopySlot) -> Result<()> {
         let start = self.slot_start(op.buffer, op.slot);
         let numbers = [&op.origin[..], &op.extents, &op.strides];
-        let parts = self.parts((op.buffer, start), op.base, numbers)?;
+        let parts = self.parts((op.buffer, start), op.base, numbers);
         self.by_first_warp(|this| {
             this.each_part(&parts, |parts, origin, offset| {
                 Op::CopyOut(op::CopyOut {
@@ -259,9 +251,9 @@ impl Lowering<'_> {
             };
             Some(op.buffer)
         });
-        let copies = buffers.map(|buffer| Ok(self.cut(buffer)?.steps.len() as i64));
+        let copies = buffers.map(|buffer| self.cut(buffer).steps.len() as i64);
         // The last copies, whichever these are, are at least so many.
-        let each = copies.collect::<Result<Vec<i64>>>()?.into_iter().min();
+        let each = copies.min();
         let pending = op.pending * each.unwrap_or(0);
         self.by_first_warp(|this| {
             let wait = Op::WaitCopiesRead(op::WaitCopiesRead { pending });
@@ -271,11 +263,11 @@ impl Lowering<'_> {
     }
 
     pub(super) fn copy_box(&mut self, op: &op::CopyBox) -> Result<()> {
-        let (dtype, _) = self.of_buffer(op.buffer)?;
+        let (dtype, _) = self.of_buffer(op.buffer);
         let layout = self.layout(op.buffer);
         let start = self.slot_start(op.buffer, op.slot);
         let numbers = [&op.origin[..], &op.extents, &op.strides];
-        let parts = self.parts((op.buffer, start), op.base, numbers)?;
+        let parts = self.parts((op.buffer, start), op.base, numbers);
         let word = self.phases_of(op.buffer).filled;
         let at = self.scalar(op.slot);
         let release = self.last_release(op);

@@ -31,7 +31,8 @@ impl Lowering<'_> {
         match block.schedule_op(inst) {
             ScheduleOp::Load(op) => self.load(inst, op),
             ScheduleOp::LoadBox(_) => Err(self
-                .error("broken invariant: a box is loaded for nothing that reads shared memory")),
+                .error("a box is loaded, but no product of groups of four warps reads it there")
+                .note("use `load`, or bring the box to a buffer by `copy_box` and read it by `slot_load`")),
             ScheduleOp::StoreBox(_) => {
                 Err(self.error("broken invariant: a box is stored from no slot"))
             }

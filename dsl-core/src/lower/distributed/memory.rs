@@ -265,11 +265,6 @@ impl Lowering<'_> {
     /// Combines every element and keeps what was there: each element is in one lane.
     pub(super) fn atomic_fetch(&mut self, result: Value, op: &op::AtomicFetch) -> Result<()> {
         let layout = self.layout(result);
-        if layout.is_replicated() {
-            return Err(
-                self.error("broken invariant: several lanes have one element of `atomic_fetch`")
-            );
-        }
         self.release(op.order);
         let access = self.access(&op.access(), &layout)?;
         let effect = op.access().effect;
@@ -304,11 +299,9 @@ impl Lowering<'_> {
         layout: &Rc<LinearLayout>,
     ) -> Result<Access> {
         let argument = self.block.parameter_index(tile.base);
-        let argument =
-            argument.ok_or_else(|| self.error("broken invariant: the base is not an argument"))?;
+        let argument = argument.expect("broken invariant: a verified base is an argument");
         let pointee = self.block.ty(tile.base).pointee();
-        let (dtype, _) =
-            pointee.ok_or_else(|| self.error("broken invariant: the base is not a pointer"))?;
+        let (dtype, _) = pointee.expect("broken invariant: a verified base is a pointer");
         let (block, indices) = (self.block, &self.indices);
         let vectors = tile.vectors(block, indices, layout, self.target);
         let (copied, _) = tile.copied_vectors(block, indices, layout, self.target);

@@ -3,13 +3,13 @@
 
 use super::registers::Registers;
 use super::{Lowering, Result};
-use crate::ir::index_map::{dim_bits, dim_offset};
+use crate::ir::index_map::dim_offset;
 use crate::ir::operand::chunk_bits;
 use crate::ir::{DType, Op, Precision, Value, op};
 use crate::layout::fragment::{Fragments, held};
-use crate::layout::group::{Side, groups, inner_axis};
+use crate::layout::group::{Side, inner_axis};
 use crate::layout::{LinearLayout, Span, ThreadMap};
-use crate::schedule::product_fragments;
+use crate::schedule::{groups_of, product_fragments};
 
 /// An operand that lanes hold lies in no chunks.
 const HELD: Side = Side {
@@ -71,23 +71,17 @@ impl Lowering<'_> {
     pub(super) fn dot_slots(&mut self, result: Value, op: &op::DotSlots) -> Result<()> {
         self.check_precision(op.precision)?;
         let layout = self.layout(result);
-        let shape = |value: Value| dim_bits(&self.block.ty(value).shape);
-        let bits = [shape(result)[0], shape(result)[1], shape(op.a)[1]];
-        let (dtype, _) = self.of_buffer(op.b)?;
-        let found = groups(bits, layout.warp_bits(), dtype).filter(|found| found.layout == *layout);
-        let Some(found) = found else {
-            return Err(self.error(
-                "broken invariant: the result of `dot_slots` is not where groups of warps have it",
-            ));
-        };
+        let found = groups_of(self.block, op).filter(|found| found.layout == *layout);
+        let found = found.expect("broken invariant: groups of warps have the sums of `dot_slots`");
+        let products = self.block.ty(op.a).shape.extent(1) as i64;
         let (a, a_offset, a_side) = match op.a_slot {
             Some(slot) => {
-                let (base, first, side) = self.side(&found.layout, (op.a, slot, 0))?;
+                let (base, first, side) = self.side(&found.layout, (op.a, slot, 0));
                 (base, Some(first), side)
             }
             None => (self.all_of(op.a), None, HELD),
         };
-        let (b, b_offset, b_side) = self.side(&found.layout, (op.b, op.b_slot, 1))?;
+        let (b, b_offset, b_side) = self.side(&found.layout, (op.b, op.b_slot, 1));
         let accumulator = self.all_of(op.accumulator);
         let transposed = [a_side, b_side].map(|side| u32::from(side.transposed));
         let sums = self.builder.value(Op::GroupMma(op::GroupMma {
@@ -97,7 +91,7 @@ impl Lowering<'_> {
             b_offset,
             accumulator,
             columns: 1 << found.column_bits,
-            products: 1 << bits[2],
+            products,
             transposed: transposed.to_vec(),
             chunks: [a_side, b_side].map(|side| side.chunk as u32).to_vec(),
             precision: op.precision,
@@ -112,14 +106,11 @@ impl Lowering<'_> {
         &mut self,
         result: &LinearLayout,
         (buffer, slot, axis): (Value, Value, usize),
-    ) -> Result<(Value, Value, Side)> {
+    ) -> (Value, Value, Side) {
         let (layout, base) = (self.layout(buffer), self.scalar(buffer));
-        let (dtype, _) = self.of_buffer(buffer)?;
-        let Some(inner) = inner_axis(&layout, dtype) else {
-            return Err(
-                self.error("broken invariant: an operand of `dot_slots` does not lie in chunks")
-            );
-        };
+        let (dtype, _) = self.of_buffer(buffer);
+        let inner = inner_axis(&layout, dtype);
+        let inner = inner.expect("broken invariant: an operand of `dot_slots` lies in chunks");
         let side = Side {
             transposed: inner == axis,
             chunk: 1 << (chunk_bits(dtype) + layout.dim_bits()[1 - inner]),
@@ -139,7 +130,7 @@ impl Lowering<'_> {
         let lane = vec![0; result.lane_columns().len()];
         let first = self.thread_value(&ThreadMap { lane, warp });
         let start = self.slot_start(buffer, slot);
-        Ok((base, self.builder.add(start, first), side))
+        (base, self.builder.add(start, first), side)
     }
 
     fn check_precision(&self, precision: Precision) -> Result<()> {

@@ -54,7 +54,7 @@ impl Lowering<'_> {
     }
 
     fn buffer(&mut self, result: Value, op: &op::Buffer) -> Result<()> {
-        let (dtype, slots) = self.of_buffer(result)?;
+        let (dtype, slots) = self.of_buffer(result);
         if let Some(front) = op.behind {
             self.uses_shared = true;
             let base = self.scalar(front);
@@ -108,10 +108,9 @@ impl Lowering<'_> {
         }
     }
 
-    pub(super) fn of_buffer(&self, buffer: Value) -> Result<(DType, u8)> {
-        let ty = self.block.ty(buffer);
-        ty.buffer()
-            .ok_or_else(|| self.error(format!("broken invariant: `{ty}` is no buffer")))
+    pub(super) fn of_buffer(&self, buffer: Value) -> (DType, u8) {
+        let of = self.block.ty(buffer).buffer();
+        of.expect("broken invariant: a slot is of a buffer")
     }
 
     /// The offsets in a buffer of the tile that lies at `places` of a slot: of these registers, in one of the copies that the
@@ -157,13 +156,8 @@ impl Lowering<'_> {
             effect: Effect::Reads,
         };
         self.order_access(access.argument(), touch);
-        let places = SlotPlaces::new(&self.layout(op.buffer), &layout);
-        let vectors = places.vectors(op.count.ilog2());
-        if vectors[0].len() as i64 != op.count {
-            return Err(self.error(
-                "broken invariant: what a lane copies at once is not together in the slot",
-            ));
-        }
+        let copied = SlotPlaces::copied(&self.layout(op.buffer), &layout, op.count);
+        let (places, vectors) = copied.expect("broken invariant: copies lie together in a slot");
         let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
         let copy = Op::StartCopy(op::StartCopy {
             target: self.scalar(op.buffer),
@@ -178,7 +172,7 @@ impl Lowering<'_> {
     }
 
     fn slot_store(&mut self, op: &op::SlotStore) -> Result<()> {
-        let (dtype, _) = self.of_buffer(op.buffer)?;
+        let (dtype, _) = self.of_buffer(op.buffer);
         let (layout, values) = (self.layout(op.value), self.get(op.value));
         let places = SlotPlaces::of_elements(&self.layout(op.buffer), &layout);
         let most = (self.target.vector_bytes / dtype.bytes()).ilog2();
@@ -204,7 +198,7 @@ impl Lowering<'_> {
     }
 
     fn slot_load(&mut self, result: Value, op: &op::SlotLoad) -> Result<()> {
-        let (dtype, _) = self.of_buffer(op.buffer)?;
+        let (dtype, _) = self.of_buffer(op.buffer);
         let layout = self.layout(result);
         let places = SlotPlaces::new(&self.layout(op.buffer), &layout);
         let most = (self.target.vector_bytes / dtype.bytes()).ilog2();

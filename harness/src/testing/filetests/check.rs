@@ -10,10 +10,12 @@ mod texts;
 use std::collections::BTreeSet;
 
 use exactile_core::diagnostic::Diagnostics;
+use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Timing;
 use exactile_core::ir::Func;
 use exactile_core::ir::op::all_mnemonics;
 use exactile_core::launch::Argument;
+use exactile_core::pipeline;
 use exactile_core::target::{Bounds, Options, Schedule};
 use exactile_core::text;
 
@@ -139,7 +141,12 @@ impl Checker<'_> {
         let proven = text::parse(&chunk.source, self.path).and_then(Proven::new);
         let proven = match (proven, chunk.errors.is_empty()) {
             (Ok(proven), true) => proven,
-            (Ok(_), false) => return self.fail(chunk.line, "no error found, expected the stated"),
+            (Ok(proven), false) => {
+                return match self.refused(&proven) {
+                    Some(diagnostics) => self.errors(&diagnostics, source),
+                    None => self.fail(chunk.line, "no error found, expected the stated"),
+                };
+            }
             (Err(diagnostics), _) => return self.errors(&diagnostics, source),
         };
         let commands = &self.file.commands;
@@ -154,6 +161,16 @@ impl Checker<'_> {
         for command in commands {
             self.command(command, &proven);
         }
+    }
+
+    /// What is wrong with the layouts of a valid schedule function.
+    fn refused(&self, proven: &Proven) -> Option<Diagnostics> {
+        let Proven::Schedule(func) = proven else {
+            return None;
+        };
+        let (target, options) = (&self.file.gpu, self.options(None, Bounds::Checked));
+        let (facts, observe) = (Facts::default(), &mut pipeline::unobserved);
+        pipeline::expand(func.clone(), target, &options, &facts, observe).err()
     }
 
     fn errors(&mut self, diagnostics: &Diagnostics, source: &str) {

@@ -8,7 +8,7 @@ use exactile_core::target::{Determinism, Target};
 pub(super) enum Command {
     /// The printed text parses to the same text.
     Roundtrip,
-    /// The function is valid, or has exactly the errors stated.
+    /// The function is valid, or has exactly the errors stated; those of the layouts of a schedule count where it has no others.
     Verify,
     /// The interpreter gives what `; gives:` states.
     Interp,
