@@ -9,15 +9,16 @@ use std::thread::{self, ThreadId};
 use exactile_core::facts::{Facts, Known};
 use exactile_core::ir::Grid;
 use exactile_core::launch::{Launch, Numbers, Passed};
+use exactile_core::schedule::cost::{Cost, Costs};
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_store::Store;
 
 use crate::cache::{Cache, Identity, LaunchKey};
 use crate::code::Runs;
-use crate::compile::{ORDINARY, Prepared, StageTime, compile_times, lane_ir};
+use crate::compile::{ORDINARY, Prepared, StageTime, block_ir, compile_times, lane_ir};
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inspection::{Asked, Inspection};
 use crate::proofs::Reach;
 use crate::slot::Slot;
@@ -307,12 +308,40 @@ impl Job {
         lane_ir((self.trace)()?, target, options, &self.ordinary())
     }
 
+    /// About how long the launch takes on `target`, by the schedule that it asks for; or any launch of its kernel, of which nothing
+    /// is known.
+    ///
+    /// # Errors
+    /// What is wrong with the kernel, and numbers that its schedule cannot have.
+    pub fn cost(&self, target: &Target, is_known: bool) -> Result<Cost> {
+        let options = &self.request.key.options;
+        let checked = options.schedule.check(&target.gpu);
+        checked.map_err(Error::Invalid)?;
+        let func = block_ir((self.trace)()?, target, options, &self.ordinary())?;
+        let launch = Launch::new(self.grid, &self.arguments);
+        let known = is_known.then_some(&launch);
+        Ok(Costs::of(&func, target, known).on(&options.schedule))
+    }
+
     fn ordinary(&self) -> Facts {
         Facts {
             arguments: self.request.key.facts().arguments,
             ..ORDINARY
         }
     }
+}
+
+/// The estimated cycles of launches by which candidates of a search have their turns; infinitely many where nothing is known of
+/// them, and on a CPU.
+#[must_use]
+pub fn estimated(device: &Device, jobs: &[Job]) -> f64 {
+    if jobs.is_empty() || !device.runs_lanes() {
+        return f64::INFINITY;
+    }
+    let target = device.target();
+    let costs = jobs.iter().map(|job| job.cost(&target, true));
+    let cycles = costs.map(|cost| cost.map_or(f64::INFINITY, |cost| cost.cycles));
+    cycles.sum()
 }
 
 /// The launches that threads record in place of running them, innermost recording last.

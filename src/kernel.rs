@@ -93,7 +93,13 @@ impl<P> Kernel<P> {
     /// and types come here, all at once, each with its source line. Optional parameters are there; a launch
     /// without one checks the kernel without it.
     pub fn check(&self) -> Result<()> {
-        block_ir(self.trace()?, &Target::CPU, &self.options(Bounds::Checked)).map(drop)
+        block_ir(
+            self.trace()?,
+            &Target::CPU,
+            &self.options(Bounds::Checked),
+            &ORDINARY,
+        )
+        .map(drop)
     }
 
     /// The block IR as it was traced.

@@ -72,7 +72,7 @@ pub(crate) fn listing(traced: BlockFunc, options: &Options, stage: ListingStage)
     };
     match stage {
         ListingStage::Trace => Ok(traced.to_string()),
-        ListingStage::Block => Ok(block_ir(traced, &Target::CPU, options)?.to_string()),
+        ListingStage::Block => Ok(block_ir(traced, &Target::CPU, options, &ORDINARY)?.to_string()),
         ListingStage::Worker => Ok(lane(traced, Target::CPU)?.to_string()),
         ListingStage::Lane => Ok(lane(traced, Target::SM_90A)?.to_string()),
         ListingStage::Clif => clif(&lane(traced, Target::CPU)?),

@@ -137,6 +137,7 @@ pub(crate) fn block_ir(
     traced: BlockFunc,
     target: &Target,
     options: &Options,
+    facts: &Facts,
 ) -> Result<PreparedFunc> {
-    Compilation::of(&traced).prepare(traced, target, options, &ORDINARY)
+    Compilation::of(&traced).prepare(traced, target, options, facts)
 }

@@ -10,6 +10,7 @@ mod ahead;
 mod append;
 pub mod assign;
 mod converts;
+pub mod cost;
 pub mod depth;
 mod fetches;
 mod form;

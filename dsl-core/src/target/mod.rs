@@ -200,6 +200,16 @@ pub struct Gpu {
     pub most_warps: u32,
     /// Warps of a thread block that small programs share, unless a schedule says otherwise.
     pub shared_warps: u32,
+    /// Multiprocessors of a usual machine of its kind.
+    pub multiprocessors: u32,
+    /// Bytes that each of them has of the memory in a cycle, where all ask for some.
+    pub memory_bytes: u32,
+    /// The same of the cache that all share.
+    pub cache_bytes: u32,
+    /// Cycles until memory gives what is asked for.
+    pub latency: u32,
+    /// Cycles from the begin of a thread block to that of the next on one multiprocessor.
+    pub start_cycles: u32,
     /// Warps that a multiprocessor holds.
     pub resident_warps: u32,
     /// Thread blocks that a multiprocessor holds.
@@ -243,6 +253,11 @@ const NO_GPU: Gpu = Gpu {
     thread_registers: (0, 0),
     most_warps: 0,
     shared_warps: 0,
+    multiprocessors: 0,
+    memory_bytes: 0,
+    cache_bytes: 0,
+    latency: 0,
+    start_cycles: 0,
     resident_warps: 0,
     resident_blocks: 0,
     copy_bytes: &[],
@@ -283,6 +298,11 @@ const fn gpu(
             thread_registers: (24, 255),
             most_warps: 32,
             shared_warps: 8,
+            multiprocessors: 108,
+            memory_bytes: 12,
+            cache_bytes: 24,
+            latency: 700,
+            start_cycles: 130,
             resident_warps,
             resident_blocks,
             copy_bytes: &[4, 8, 16],
@@ -321,6 +341,7 @@ impl Target {
                 alone: true,
                 copies_boxes: true,
                 row_bytes: Some(32 * 1024),
+                multiprocessors: 132,
                 mma: &[Precision::Hopper, Precision::Cut],
                 ..target.gpu
             },
