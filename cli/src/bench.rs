@@ -3,6 +3,7 @@
 mod compile;
 mod launch;
 mod levels;
+mod order;
 mod tuning;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use super::progress::Progress;
 use compile::Compile;
 use launch::Launch;
 use levels::Levels;
+use order::Order;
 use tuning::Tuning;
 
 /// Measures the ready kernels beside those of other libraries, in turns.
@@ -82,6 +84,7 @@ enum Other {
     Compile(Compile),
     Launch(Launch),
     Levels(Levels),
+    Order(Order),
     Tuning(Tuning),
 }
 
@@ -91,6 +94,7 @@ impl Bench {
             Some(Other::Compile(compile)) => return compile.execute(),
             Some(Other::Launch(launch)) => return launch.execute(),
             Some(Other::Levels(levels)) => return levels.execute(),
+            Some(Other::Order(order)) => return order.execute(),
             Some(Other::Tuning(tuning)) => return tuning.execute(),
             None => {}
         }

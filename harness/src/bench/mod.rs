@@ -12,6 +12,7 @@ mod contest;
 mod copy;
 pub mod launch;
 pub mod levels;
+pub mod order;
 mod peers;
 mod report;
 mod sample;
