@@ -420,11 +420,12 @@ impl Search<'_> {
         golden: &[Array],
         workload: &mut impl Workload<C>,
     ) -> Result<Vec<(C, Verdict)>> {
-        let mut verdicts = Judged::new(self, level, golden, workload).all(candidates)?;
+        let judged = Judged::new(self, level, golden, workload).all(candidates)?;
+        let (candidates, mut verdicts): (Vec<&C>, Vec<Verdict>) = judged.into_iter().unzip();
         let mut clock = Clock::new(self.device);
         let is_over = || self.is_over(1.0);
         race(&mut verdicts, &is_over, |index, least| {
-            let config = &candidates[index];
+            let config = candidates[index];
             ending::check()?;
             self.tuner.say(|| format!("measuring {config:?}"));
             judge::guarded(|| clock.times(least, || workload.launch(config)))
@@ -435,7 +436,7 @@ impl Search<'_> {
                 *verdict = self.no_time();
             }
         }
-        Ok(candidates.iter().cloned().zip(verdicts).collect())
+        Ok(candidates.into_iter().cloned().zip(verdicts).collect())
     }
 }
 

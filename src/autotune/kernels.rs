@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use exactile_core::ir::{DType, Grid};
-use exactile_core::target::{Determinism, Schedule, ScheduleField};
+use exactile_core::target::{Determinism, Schedule};
 use exactile_core::verify::BlockFunc;
 
 use super::copies::Copies;
@@ -29,8 +29,6 @@ use crate::stream::sealed::Queue;
 
 /// How long [`Tune::tune`] searches.
 const BUDGET: Duration = Duration::from_secs(20);
-/// Elements that a lane holds of the largest tile in code that streams well, as a power of two.
-const GOOD_LANE: f64 = 4.0;
 /// A tile that takes so many times the registers of a thread is hopeless.
 const HOPELESS: usize = 4;
 
@@ -60,7 +58,7 @@ impl<K: Configure> fmt::Display for TunedKernel<K> {
 /// Tuning of kernels: what nobody has set is the tuner's to choose.
 ///
 /// The candidates are all combinations of what `#[meta(..)]` says of const generics that are not set, with the compiler's
-/// own schedule and with others of its fields' rows, likely ones first. Those for which the kernel's constraint does not hold,
+/// own schedule and with others of its fields' rows, by what they are estimated to cost. Those for which the kernel's constraint does not hold,
 /// or whose tiles no thread has registers for, are rejected.
 pub trait Tune: Configure {
     /// Searches for up to 20 seconds for the configuration that is fastest for launches with these arguments, and remembers
@@ -216,7 +214,7 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
             problem: &problem,
             begin: self.begin,
         };
-        self.sort(&search)?;
+        self.probe(&search)?;
         let first = self.first(&search)?;
         let golden_begin = Instant::now();
         let golden = {
@@ -363,50 +361,25 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
             .collect()
     }
 
-    /// Puts the likely candidates first: the configuration as it is, then those that give a lane a good part of the
-    /// largest tile, with warps near those of the compiler's choice.
-    fn sort(&mut self, search: &Search<'_>) -> Result<()> {
+    /// Puts the configuration as it is in front, then all tiles with its schedule, and finds the traces that processes did not survive.
+    fn probe(&mut self, search: &Search<'_>) -> Result<()> {
         let kernel = self.kernel;
-        let target = self.device.target();
         let base = kernel.configured().definition.config;
+        let own = schedule_of(kernel, base);
+        let is_other = |config: &K::Config| schedule_of(kernel, *config) != own;
+        let place = |config: &K::Config| (*config != base, is_other(config));
+        self.space.sort_by_key(place);
         let crashed = search.tuner.winners.crashed(search.problem)?;
-        let mut sketch: Option<(K::Config, Option<Sketch>)> = None;
-        let mut scored = Vec::new();
-        for &config in &self.space {
-            let plain = self.plain(&config);
-            if sketch.as_ref().is_none_or(|(other, _)| *other != plain) {
-                let is_deadly = !crashed.is_empty() && crashed.contains(&format!("{plain:?}"));
-                self.deadly.extend(is_deadly.then_some(plain));
-                let traced = match is_deadly || search.is_over(0.125) {
-                    true => None,
-                    false => {
-                        let _trial = search.trial(&plain)?;
-                        self.traced(&at(kernel, plain)).ok()
-                    }
-                };
-                sketch = Some((
-                    plain,
-                    traced.as_ref().map(|traced| Sketch::of(traced, &target)),
-                ));
+        for config in self.space.iter().filter(|config| !is_other(config)) {
+            let plain = self.plain(config);
+            if !crashed.is_empty() && crashed.contains(&format!("{plain:?}")) {
+                self.deadly.push(plain);
+            } else if !search.is_over(0.125) {
+                let _trial = search.trial(&plain)?;
+                // Where it fails, the launch says why.
+                drop(self.traced(&at(kernel, plain)));
             }
-            let schedule = schedule_of(kernel, config);
-            let score = match sketch.as_ref().and_then(|(_, sketch)| sketch.as_ref()) {
-                _ if config == base => f64::NEG_INFINITY,
-                None => f64::INFINITY,
-                Some(sketch) => {
-                    let warps = f64::from(schedule.warps.unwrap_or(sketch.warps));
-                    let lane = (sketch.elements as f64 / (32.0 * warps)).log2();
-                    let others = schedule.chosen();
-                    let others = others.filter(|(field, _)| *field != ScheduleField::Warps);
-                    (lane - GOOD_LANE).abs()
-                        + (warps / f64::from(sketch.warps)).log2().abs() / 2.0
-                        + others.count() as f64 * 0.75
-                }
-            };
-            scored.push((score, config));
         }
-        scored.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        self.space = scored.into_iter().map(|(_, config)| config).collect();
         Ok(())
     }
 }

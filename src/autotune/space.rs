@@ -20,9 +20,8 @@ pub(super) fn at<K: Configure>(kernel: &K, config: K::Config) -> K {
 
 /// What is known of a configuration before it is compiled.
 pub(super) struct Sketch {
-    /// Bytes and elements of the largest tile.
+    /// Bytes of the largest tile.
     pub(super) bytes: usize,
-    pub(super) elements: usize,
     /// The warps that the compiler would choose.
     pub(super) warps: u32,
 }
@@ -32,19 +31,10 @@ impl Sketch {
         let tiles = func.values().filter_map(|value| {
             let ty = func.ty(value);
             let dtype = ty.dtype()?;
-            (!ty.is_scalar()).then(|| {
-                (
-                    ty.shape.elements(),
-                    ty.shape.elements() * dtype.bytes() as usize,
-                )
-            })
-        });
-        let (elements, bytes) = tiles.fold((1, 1), |(elements, bytes), tile| {
-            (elements.max(tile.0), bytes.max(tile.1))
+            (!ty.is_scalar()).then(|| ty.shape.elements() * dtype.bytes() as usize)
         });
         Self {
-            bytes,
-            elements,
+            bytes: tiles.max().unwrap_or(1),
             warps: warps_of(func, target, &Schedule::AUTO),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use exactile_core::target::Determinism;
 
 use super::{Search, Workload, judge};
-use crate::ahead::{Job, Outcome, compile_all};
+use crate::ahead::{Job, Outcome, compile_all, estimated};
 use crate::array::Array;
 use crate::ending;
 use crate::error::{Error, Result};
@@ -204,8 +204,8 @@ impl<'a, W> Judged<'a, W> {
     }
 
     /// Compiles all candidates on all cores, and runs each that is ready and compares its results while others are compiled;
-    /// those that do not compile, or that the device has no room for, are rejected.
-    pub(super) fn all<C: fmt::Debug>(mut self, candidates: &[C]) -> Result<Vec<Verdict>>
+    /// those that do not compile, or that the device has no room for, are rejected. All of them, in the order of their turns.
+    pub(super) fn all<C: fmt::Debug>(mut self, candidates: &[C]) -> Result<Vec<(&C, Verdict)>>
     where
         W: Workload<C>,
     {
@@ -213,18 +213,20 @@ impl<'a, W> Judged<'a, W> {
         let crashed = winners.crashed(search.problem)?;
         let mut verdicts: Vec<Verdict> = candidates.iter().map(|_| search.no_time()).collect();
         pass_over(candidates, &mut verdicts, &crashed);
-        let sets = self.list(candidates, &mut verdicts)?;
+        let (sets, turns) = self.list(candidates, &mut verdicts)?;
+        let candidates: Vec<&C> = turns.iter().map(|&turn| &candidates[turn]).collect();
+        let mut verdicts: Vec<Verdict> = turns.iter().map(|&turn| verdicts[turn].clone()).collect();
         let mut told = Ok(());
         let mut take = |this: &mut Self, index: usize, outcome: Outcome| {
             if told.is_ok() && matches!(verdicts[index], Verdict::Skipped(_)) {
-                let compiled = (&candidates[index], sets[index].as_slice(), outcome);
+                let compiled = (candidates[index], sets[index].as_slice(), outcome);
                 let judged = this.compiled(compiled);
                 told = judged.map(|verdict| verdicts[index] = verdict);
             }
         };
         // Where a process ended while it compiled, nobody knows which candidate it was.
         if crashed.contains(Trial::ALL) {
-            for (index, (config, jobs)) in candidates.iter().zip(&sets).enumerate() {
+            for (index, (&config, jobs)) in candidates.iter().zip(&sets).enumerate() {
                 if index > 0 && search.is_over(0.5) {
                     break;
                 }
@@ -252,7 +254,7 @@ impl<'a, W> Judged<'a, W> {
         told?;
         ending::check()?;
         // Where nothing was right in time, what was not compiled has its turn too.
-        for (config, verdict) in candidates.iter().zip(&mut verdicts) {
+        for (&config, verdict) in candidates.iter().zip(&mut verdicts) {
             if matches!(verdict, Verdict::Skipped(_)) && !self.any {
                 let _trial = search.trial(config)?;
                 *verdict = match self.refusal(config) {
@@ -261,7 +263,7 @@ impl<'a, W> Judged<'a, W> {
                 };
             }
         }
-        Ok(verdicts)
+        Ok(candidates.into_iter().zip(verdicts).collect())
     }
 
     fn compile_alone<C: fmt::Debug>(&self, config: &C, jobs: &Vec<Job>) -> Result<Option<Outcome>> {
@@ -279,31 +281,43 @@ impl<'a, W> Judged<'a, W> {
         Ok(ended)
     }
 
-    /// What each candidate would compile, as far as a quarter of the budget goes; those that are refused are rejected.
+    /// What each candidate would compile, as far as a quarter of the budget goes, and the turns of all: the first one, of which
+    /// its lister or a file thinks most, then those that were listed, by their estimated cost. Those that are refused are rejected.
     fn list<C: fmt::Debug>(
         &mut self,
         candidates: &[C],
         verdicts: &mut [Verdict],
-    ) -> Result<Vec<Vec<Job>>>
+    ) -> Result<(Vec<Vec<Job>>, Vec<usize>)>
     where
         W: Workload<C>,
     {
-        let mut sets: Vec<Vec<Job>> = Vec::new();
-        for (config, verdict) in candidates.iter().zip(verdicts) {
+        let mut sets: Vec<(usize, f64, Vec<Job>)> = Vec::new();
+        for (place, (config, verdict)) in candidates.iter().zip(verdicts).enumerate() {
             if !sets.is_empty() && self.search.is_over(0.25) {
                 break;
             }
-            let mut jobs = Vec::new();
+            let (mut cost, mut jobs) = (f64::INFINITY, Vec::new());
             if let Verdict::Skipped(_) = verdict {
                 let _trial = self.search.trial(config)?;
                 match self.refusal(config) {
                     Some(reason) => *verdict = Verdict::Rejected(reason),
-                    None => jobs = self.jobs(config),
+                    None => {
+                        jobs = self.jobs(config);
+                        let device = self.search.device;
+                        let found = judge::guarded(|| Ok(estimated(device, &jobs)));
+                        cost = found.unwrap_or(cost);
+                    }
                 }
             }
-            sets.push(jobs);
+            sets.push((place, cost, jobs));
         }
-        Ok(sets)
+        if let [_, others @ ..] = &mut sets[..] {
+            others.sort_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
+        }
+        let unlisted = sets.len()..candidates.len();
+        let turns = sets.iter().map(|&(place, ..)| place).chain(unlisted);
+        let turns = turns.collect();
+        Ok((sets.into_iter().map(|(.., jobs)| jobs).collect(), turns))
     }
 
     /// Why a candidate is not worth compiling, if that is so.

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use exactile::autotune::{Tune, TuneKey, Tuner, Verdict, Workload, measure};
+use exactile::autotune::{Tune, TuneKey, Tuner, Verdict, Workload, measure, with_output};
 use exactile::prelude::*;
-use exactile::{Array, Determinism, Error, Result};
+use exactile::{Array, Determinism, Error, Result, Schedule};
 
 #[kernel(BLOCK = 16, grid = 1)]
 fn increments<#[meta(16, 32, 64)] const BLOCK: usize>(x: PtrMut<f32>, n: i32) {
@@ -177,6 +177,32 @@ fn kernels_of_one_name_have_winners_of_their_own() -> Result<()> {
     assert_eq!(trials, [1, 1, 0]);
     let text = std::fs::read_to_string(&file).expect("is written");
     assert!(text.contains("\"suite::searches::one::same\""), "{text}");
+    Ok(())
+}
+
+/// One program is done sooner by more warps.
+#[test]
+fn the_first_candidate_has_the_first_turn_and_then_those_of_least_cost() -> Result<()> {
+    let device = Device::lanes();
+    let (out, launching) = (Buffer::<f32>::zeros(&device, 4096)?, device.clone());
+    let launch = move |out: &mut Buffer<f32>, &warps: &u32| {
+        out.copy_from_slice(&[0.0; 4096])?;
+        let kernel = increments()
+            .block(4096)
+            .schedule(Schedule::AUTO.warps(warps));
+        kernel.launch(&launching, (), (out, 4096))
+    };
+    let key = TuneKey {
+        kernel: "increments".to_string(),
+        extents: Vec::new(),
+        variant: String::new(),
+    };
+    let golden = [Array::from_slice([4096], &[1.0f32; 4096])?];
+    let (level, mut workload) = (Determinism::Exact, with_output(out, launch));
+    let tuned =
+        Tuner::forgetful().tune(&device, &key, level, &[8, 1, 32], &golden, &mut workload)?;
+    let turns: Vec<u32> = tuned.trials.iter().map(|(warps, _)| *warps).collect();
+    assert_eq!(turns, [8, 32, 1]);
     Ok(())
 }
 

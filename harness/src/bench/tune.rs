@@ -9,7 +9,7 @@ use super::clock::Clock;
 use crate::demo::Problem;
 use exactile::Determinism;
 use exactile::Device;
-use exactile::internals::{self, compile_all, threads};
+use exactile::internals::{self, Job, compile_all, threads};
 use exactile::{Error, Result};
 use exactile_kernels::Setting;
 
@@ -74,7 +74,7 @@ impl Search {
 }
 
 /// Compiles candidates on all cores until the time is over, each at every level, so that no level
-/// has more to choose from, and runs them. Those that ran come back in the order given.
+/// has more to choose from, and runs them: the first one, then by estimated cost. Those that ran come back in this order.
 pub(super) fn compile(
     device: &Device,
     problem: &mut Problem,
@@ -90,17 +90,10 @@ pub(super) fn compile(
         }
         Ok(())
     };
-    let sets: Vec<_> = candidates
-        .iter()
-        .map(|candidate| {
-            // Where a launch cannot be recorded, the real one says why.
-            let recorded = internals::record(device, || launch(candidate, 1));
-            recorded.unwrap_or_default()
-        })
-        .collect();
+    let (candidates, sets) = in_turn(device, candidates, &mut |it| launch(it, 1));
     let mut trial = Trial {
         device,
-        candidates,
+        candidates: &candidates,
         time,
         tried: BTreeMap::new(),
         launching: Duration::ZERO,
@@ -136,6 +129,26 @@ pub(super) fn compile(
         return Err(Error::Invalid(format!("no configuration runs: {reason}")));
     }
     Ok((compiled, search))
+}
+
+/// Candidates in the order of their turns, each with what `launch` would compile.
+fn in_turn(
+    device: &Device,
+    candidates: &[Setting],
+    launch: &mut dyn FnMut(&Setting) -> Result<()>,
+) -> (Vec<Setting>, Vec<Vec<Job>>) {
+    let listed = candidates.iter().map(|candidate| {
+        // Where a launch cannot be recorded, the real one says why.
+        let recorded = internals::record(device, || launch(candidate));
+        let jobs = recorded.unwrap_or_default();
+        (internals::estimated(device, &jobs), *candidate, jobs)
+    });
+    let mut turns: Vec<_> = listed.collect();
+    if let [_, others @ ..] = &mut turns[..] {
+        others.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
+    }
+    let turns = turns.into_iter();
+    turns.map(|(_, candidate, jobs)| (candidate, jobs)).unzip()
 }
 
 /// Runs candidates when their code is ready.

@@ -33,6 +33,14 @@ pub fn subjects(size: Size) -> Vec<Subject> {
     moves(size, &mut list);
     sorts(size, &mut list);
     products(size, &mut list);
+    with_defaults(list)
+}
+
+/// Puts what the kernel and the compiler choose by themselves in front of all candidates.
+fn with_defaults(mut list: Vec<Subject>) -> Vec<Subject> {
+    for subject in &mut list {
+        subject.candidates.insert(0, Setting::default());
+    }
     list
 }
 
@@ -154,7 +162,8 @@ pub fn sizes(size: Size) -> Vec<Subject> {
     };
     let numbers: Vec<usize> = powers.step_by(2).map(|power| 1 << power).collect();
     let sums = numbers.iter().map(|&n| addition(n));
-    sums.chain(numbers.iter().map(|&n| softmax(n))).collect()
+    let all = sums.chain(numbers.iter().map(|&n| softmax(n)));
+    with_defaults(all.collect())
 }
 
 fn vector_add(size: Size) -> Subject {
