@@ -246,7 +246,8 @@ impl Tuner {
     }
 
     /// Ends a search after this time: candidates that have not had their turn are [`Verdict::Skipped`]. Half of it is for
-    /// listing candidates and compiling. What has begun goes on, and one right candidate is looked for however long that takes.
+    /// listing candidates and compiling. What has begun goes on, and the first candidate has its turn and one that is right is looked for however
+    /// long that takes.
     #[must_use]
     pub fn budget(self, budget: Duration) -> Self {
         Self {

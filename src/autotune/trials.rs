@@ -220,7 +220,7 @@ impl<'a, W> Judged<'a, W> {
         let mut take = |this: &mut Self, index: usize, outcome: Outcome| {
             if told.is_ok() && matches!(verdicts[index], Verdict::Skipped(_)) {
                 let compiled = (candidates[index], sets[index].as_slice(), outcome);
-                let judged = this.compiled(compiled);
+                let judged = this.compiled(index, compiled);
                 told = judged.map(|verdict| verdicts[index] = verdict);
             }
         };
@@ -253,13 +253,13 @@ impl<'a, W> Judged<'a, W> {
         }
         told?;
         ending::check()?;
-        // Where nothing was right in time, what was not compiled has its turn too.
-        for (&config, verdict) in candidates.iter().zip(&mut verdicts) {
-            if matches!(verdict, Verdict::Skipped(_)) && !self.any {
+        // The first one has its turn however late it was compiled, and where nothing was right in time, so have all.
+        for (index, (&config, verdict)) in candidates.iter().zip(&mut verdicts).enumerate() {
+            if matches!(verdict, Verdict::Skipped(_)) && (index == 0 || !self.any) {
                 let _trial = search.trial(config)?;
                 *verdict = match self.refusal(config) {
                     Some(reason) => Verdict::Rejected(reason),
-                    None => self.judge(config)?,
+                    None => self.judge(config, index)?,
                 };
             }
         }
@@ -343,6 +343,7 @@ impl<'a, W> Judged<'a, W> {
     /// What becomes of a candidate that was compiled.
     fn compiled<C: fmt::Debug>(
         &mut self,
+        index: usize,
         (config, jobs, outcome): (&C, &[Job], Outcome),
     ) -> Result<Verdict>
     where
@@ -357,11 +358,11 @@ impl<'a, W> Judged<'a, W> {
             // Nothing can be loaded there.
             (Some(_), _) => None,
         };
-        reason.map_or_else(|| self.judge(config), |it| Ok(Verdict::Rejected(it)))
+        reason.map_or_else(|| self.judge(config, index), |it| Ok(Verdict::Rejected(it)))
     }
 
-    /// Runs a candidate and compares its results.
-    fn judge<C: fmt::Debug>(&mut self, config: &C) -> Result<Verdict>
+    /// Runs a candidate, of this place among the turns, and compares its results.
+    fn judge<C: fmt::Debug>(&mut self, config: &C, index: usize) -> Result<Verdict>
     where
         W: Workload<C>,
     {
@@ -371,7 +372,7 @@ impl<'a, W> Judged<'a, W> {
             let reason = format!("the device does not answer since {by} ran");
             return Ok(Verdict::Skipped(reason));
         }
-        if self.any && self.search.is_over(0.75) {
+        if index > 0 && self.any && self.search.is_over(0.75) {
             return Ok(self.search.no_time());
         }
         tuner.say(|| format!("comparing {config:?}"));

@@ -172,7 +172,7 @@ impl Trial<'_> {
         compiled: std::result::Result<(), String>,
         run: &mut dyn FnMut(&Setting) -> Result<()>,
     ) {
-        if self.launching > self.time && self.any_ready() {
+        if index > 0 && self.launching > self.time && self.any_ready() {
             return;
         }
         let begin = Instant::now();
@@ -184,10 +184,11 @@ impl Trial<'_> {
         self.tried.insert(index, ran.err());
     }
 
-    /// When no candidate that was compiled in time runs, the others have their turn until one does.
+    /// The first candidate has its turn even if it was not compiled in time, and when none of those runs that were, so have the
+    /// others until one does.
     fn take_others(&mut self, run: &mut dyn FnMut(&Setting) -> Result<()>) {
         for index in 0..self.candidates.len() {
-            if self.any_ready() {
+            if index > 0 && self.any_ready() {
                 return;
             }
             if !self.tried.contains_key(&index) {
