@@ -59,6 +59,9 @@ fn what_ends_a_process_while_it_is_traced_is_passed_over() {
                 let tuner = Tuner::with_file(&file).budget(Duration::from_secs(2));
                 let tuned = deadly().tune_by(&tuner, &device, (), (&mut x,))?;
                 println!("found {:?}\n{tuned}", tuned.tuned.config);
+                for (config, verdict) in &tuned.tuned.trials {
+                    println!("{config:?}: {verdict:?}");
+                }
             }
             Ok(())
         });
@@ -87,7 +90,7 @@ fn what_ends_a_process_while_it_is_traced_is_passed_over() {
         );
         assert!(text.contains(&failed), "{text}");
     }
-    let sibling = "rejected: the process that traced it ended, twice";
+    let sibling = "Rejected(\"the process that traced it ended, twice\")";
     assert!(text.contains(sibling), "{text}");
 }
 

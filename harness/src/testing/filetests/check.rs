@@ -175,17 +175,16 @@ impl Checker<'_> {
 
     fn errors(&mut self, diagnostics: &Diagnostics, source: &str) {
         let first = self.chunk.line as u32 + 1;
-        let mut found: Vec<(u32, &str)> = diagnostics
+        let mut found: Vec<(u32, String)> = diagnostics
             .iter()
             .map(|one| {
-                (
-                    if one.loc.is_known() {
-                        one.loc.line
-                    } else {
-                        first
-                    },
-                    &one.message[..],
-                )
+                let line = if one.loc.is_known() {
+                    one.loc.line
+                } else {
+                    first
+                };
+                let notes = one.notes.iter().map(|note| format!("; note: {note}"));
+                (line, one.message.clone() + &notes.collect::<String>())
             })
             .collect();
         for (line, stated) in &self.chunk.errors {

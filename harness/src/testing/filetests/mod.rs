@@ -21,7 +21,8 @@
 //! `options target=sm_80`, the GPU of lanes, lowering and PTX where it is not `sm_90a`.
 //! Below a function stand its runs, each with what it gives or how it `fails:`, written by blessing
 //! from the interpreter alone; `; ptx: text` and `; no ptx: text`, besides which the PTX is assembled; and after `; after pass=NAME:`
-//! the text expected. `; error: message` at the end of a line states an error there.
+//! the text expected. `; error: message` at the end of a line states an error there, and
+//! `; error: message; note: remedy` its notes too.
 
 mod arguments;
 mod check;
