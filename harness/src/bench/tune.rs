@@ -330,13 +330,16 @@ mod tests {
             let all = candidates();
             let (compiled, search) = compile(&device, &mut setup(&device), &all, &LEVELS, time)
                 .expect("some candidates are right");
-            assert_eq!(compiled, right);
+            assert_eq!(compiled.first(), right.first());
+            assert!(right.iter().all(|it| compiled.contains(it)), "{compiled:?}");
+            assert_eq!(compiled.len(), right.len());
             assert_eq!(
                 (search.measured, search.failed),
                 (right.len(), reasons.len())
             );
             assert_eq!(search.candidates, all.len());
-            assert_eq!(search.reason.as_ref(), reasons.first());
+            let reason = search.reason.as_ref();
+            assert!(reason.is_some_and(|it| reasons.contains(it)));
             assert_eq!(search.reasons.values().sum::<usize>(), reasons.len());
             assert_eq!(search.codes, internals::costs(&device).codes - before);
             assert!(search.stage_seconds.values().sum::<f64>() > 0.0);
