@@ -344,6 +344,14 @@ pub fn estimated(device: &Device, jobs: &[Job]) -> f64 {
     cycles.sum()
 }
 
+/// Puts candidates, each behind what its launches are [`estimated`] to cost, in the order of their turns: the first one, of which its lister
+/// thinks most, stays first, and the cheapest follow.
+pub fn in_turn<T>(candidates: &mut [(f64, T)]) {
+    if let [_, others @ ..] = candidates {
+        others.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    }
+}
+
 /// The launches that threads record in place of running them, innermost recording last.
 #[derive(Default)]
 pub(crate) struct Recordings {

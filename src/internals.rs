@@ -7,7 +7,7 @@ pub use exactile_core::schedule::cost::Cost;
 use exactile_core::verify::BlockFunc;
 pub use exactile_store::{Entry, FOLDER as CACHE_FOLDER, Limits, SWITCH as CACHE_SWITCH, Store};
 
-pub use crate::ahead::{Job, compile_all, estimated, threads};
+pub use crate::ahead::{Job, compile_all, estimated, in_turn, threads};
 pub use crate::buffer::POISON;
 pub use crate::cache::Costs;
 pub use crate::cuda::{BareLaunch, Clock as GpuClock, Gpu};

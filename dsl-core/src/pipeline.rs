@@ -4,6 +4,7 @@
 //! what is tested is what runs. Stages are named; an observer sees the function after each.
 
 mod bounded;
+mod boxed;
 mod prepared;
 #[cfg(test)]
 mod tests;
@@ -12,16 +13,15 @@ use std::borrow::Cow;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::facts::{Boxed, Facts};
-use crate::ir::{Func, Inst, Op};
+use crate::ir::{Func, Op};
 use crate::lower::{distributed, sequential};
-use crate::passes::boxes::Share;
 use crate::passes::{
     boxes, cut_products, decompose, expand_accumulators, expand_elements, expand_prints,
     expand_tiles, late_zeros, legalise, long_sums, nan_bits, narrow, promote_dots, quotients,
     resolve, roll_edges, rounded, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
-use crate::schedule::assign::{assign, lanes_of, warps_of};
+use crate::schedule::assign::{assign, lanes_of};
 use crate::schedule::depth::{Staged, staged};
 use crate::schedule::place::place;
 use crate::schedule::results::results;
@@ -30,6 +30,8 @@ use crate::target::{Approximations, Bounds, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
 pub use bounded::MOST_INSTRUCTIONS;
+pub use boxed::with_copied_boxes;
+use boxed::{share, without_boxes};
 pub use prepared::PreparedFunc;
 
 /// Sees the function after each stage, with the stage's name.
@@ -272,17 +274,7 @@ fn distribute(
     facts: &Facts,
     observe: &mut Observer<'_>,
 ) -> Result<LaneFunc, Diagnostics> {
-    let share = share(block, target, options);
-    let checked = options.bounds == Bounds::Checked;
-    let may_end = |op: &Op| checked && op.is_checked();
-    let shown = |op: &Op| {
-        let stores = matches!(op, Op::StoreBox(_));
-        facts.boxes >= if stores { Boxed::All } else { Boxed::Loads }
-    };
-    let keep = |func: &Func, inst: Inst| {
-        shown(func.op(inst)) && boxes::is_copied(func, inst, share, &may_end)
-    };
-    let boxed = without_boxes(Cow::Borrowed(block), &keep)?;
+    let boxed = with_copied_boxes(block, target, options, facts)?;
     let stores = boxes::boxes_of(&boxed) == Boxed::All;
     let assigned = assign(boxed.into_owned(), target, &options.schedule)?;
     observe(SCHEDULE[0], &assigned);
@@ -320,27 +312,6 @@ pub fn prepare_boxed(
     };
     let block = prepare(traced.clone(), target, options, &facts, observe)?;
     Ok(Some(block).filter(|block| boxes::boxes_of(block) != Boxed::Nothing))
-}
-
-fn share(func: &Func, target: &Target, options: &Options) -> Share {
-    Share {
-        warps: warps_of(func, target, &options.schedule),
-        shared_bytes: target.gpu.shared_bytes,
-    }
-}
-
-/// The function with loads and stores in place of boxes that `keep` does not tell.
-fn without_boxes<'a>(
-    block: Cow<'a, BlockFunc>,
-    keep: &dyn Fn(&Func, Inst) -> bool,
-) -> Result<Cow<'a, BlockFunc>, Diagnostics> {
-    if boxes::boxes_of(&block) == Boxed::Nothing {
-        return Ok(block);
-    }
-    let mut func = block.into_owned().into_inner();
-    boxes::expand_boxes(&mut func, keep);
-    tidy(&mut func);
-    verify::block(func).map(Cow::Owned)
 }
 
 /// The stages after the layouts of a schedule function are stated, all or some.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use exactile_core::target::Determinism;
 
 use super::{Search, Workload, judge};
-use crate::ahead::{Job, Outcome, compile_all, estimated};
+use crate::ahead::{Job, Outcome, compile_all, estimated, in_turn};
 use crate::array::Array;
 use crate::ending;
 use crate::error::{Error, Result};
@@ -291,7 +291,7 @@ impl<'a, W> Judged<'a, W> {
     where
         W: Workload<C>,
     {
-        let mut sets: Vec<(usize, f64, Vec<Job>)> = Vec::new();
+        let mut sets: Vec<(f64, (usize, Vec<Job>))> = Vec::new();
         for (place, (config, verdict)) in candidates.iter().zip(verdicts).enumerate() {
             if !sets.is_empty() && self.search.is_over(0.25) {
                 break;
@@ -309,15 +309,12 @@ impl<'a, W> Judged<'a, W> {
                     }
                 }
             }
-            sets.push((place, cost, jobs));
+            sets.push((cost, (place, jobs)));
         }
-        if let [_, others @ ..] = &mut sets[..] {
-            others.sort_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
-        }
+        in_turn(&mut sets);
         let unlisted = sets.len()..candidates.len();
-        let turns = sets.iter().map(|&(place, ..)| place).chain(unlisted);
-        let turns = turns.collect();
-        Ok((sets.into_iter().map(|(.., jobs)| jobs).collect(), turns))
+        let (listed, sets): (Vec<usize>, _) = sets.into_iter().map(|(_, it)| it).unzip();
+        Ok((sets, listed.into_iter().chain(unlisted).collect()))
     }
 
     /// Why a candidate is not worth compiling, if that is so.

@@ -1,7 +1,9 @@
 //! What the arguments of a launch must be like for code to rely on it. Each launch evaluates it; what it does not
 //! show is not assumed.
 
-use super::apart;
+use std::borrow::Cow;
+
+use super::{apart, boxes, tidy};
 use crate::facts::{Boxed, Facts};
 use crate::ir::{DType, Func, Value};
 use crate::launch::{Boxes, Inside, Launch, Numbers};
@@ -25,6 +27,18 @@ pub struct OfNumbers {
     inside: bool,
 }
 
+/// The function with what lanes do in place of boxes that its author has written: nothing but a launch shows that these are of
+/// rows that lie apart.
+fn by_lanes(func: &Func) -> Cow<'_, Func> {
+    if boxes::boxes_of(func) == Boxed::Nothing {
+        return Cow::Borrowed(func);
+    }
+    let mut func = func.clone();
+    boxes::expand_boxes(&mut func, &|_, _| false);
+    tidy(&mut func);
+    Cow::Owned(func)
+}
+
 impl Conditions {
     /// Those of a traced function, of what is lowered for `target` in its place, and of what accesses boxes in place of
     /// that.
@@ -42,7 +56,7 @@ impl Conditions {
             apart: match target.distribution {
                 // One worker stores in order.
                 Distribution::Sequential => apart::Conditions::default(),
-                Distribution::Distributed => apart::Conditions::of(prepared),
+                Distribution::Distributed => apart::Conditions::of(&by_lanes(prepared)),
             },
             boxes: boxed.map(|boxed| Boxes::of(boxed)),
         }

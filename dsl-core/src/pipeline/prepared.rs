@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
-use super::{Observer, prepare, without_boxes};
+use super::boxed::without_boxes;
+use super::{Observer, prepare};
 use crate::diagnostic::Diagnostics;
 use crate::facts::Facts;
 use crate::ir::{Func, Inst};

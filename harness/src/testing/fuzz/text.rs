@@ -1,11 +1,10 @@
 //! Mutated functions: parsed, verified, printed, compiled and run.
 
-use exactile_core::facts::{Boxed, Facts};
+use exactile_core::facts::Facts;
 use exactile_core::interp::block;
 use exactile_core::interp::lane::Timing;
 use exactile_core::ir::{Func, Parameter, Stage};
 use exactile_core::launch::Argument;
-use exactile_core::passes::boxes::boxes_of;
 use exactile_core::pipeline;
 use exactile_core::schedule::forget;
 use exactile_core::target::{Bounds, Determinism, Options, Schedule, Target};
@@ -138,8 +137,7 @@ fn is_large(func: &Func) -> bool {
 fn run(func: BlockFunc, seed: u64) -> Result<Tried, String> {
     let is_aligned = |parameter: &Parameter| parameter.divisor as usize <= LINE_BYTES;
     let fits = func.parameters.iter().all(is_aligned) && !able(&func).is_empty();
-    // Boxes are of rows that lie apart, which a launch shows and no text.
-    if is_large(&func) || !fits || boxes_of(&func) != Boxed::Nothing {
+    if is_large(&func) || !fits {
         return Ok(Tried::Refused);
     }
     let program = program(func, seed);

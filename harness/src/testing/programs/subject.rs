@@ -262,9 +262,13 @@ impl<'a> Checked<'a> {
     /// The program with the layouts that are chosen for the place.
     fn assigned(&self, place: Place) -> Made<ScheduleFunc> {
         once(&self.assigned, place, || {
-            let block = BlockFunc::clone(&*self.prepared(place)?);
-            let schedule = self.options(place.warps()).schedule;
-            assign(block, &place.target(), &schedule).map_err(|error| error.to_string())
+            let (target, options) = (place.target(), self.options(place.warps()));
+            let prepared = self.prepared(place)?;
+            let block =
+                pipeline::with_copied_boxes(&prepared, &target, &options, &self.program.facts)
+                    .map_err(|error| error.to_string())?;
+            let assigned = assign(block.into_owned(), &target, &options.schedule);
+            assigned.map_err(|error| error.to_string())
         })
     }
 
