@@ -128,6 +128,7 @@ const WITHOUT_NUMBERS: &[&str] = &[
     "wait_box",
     "wait_copies_out",
     "release_slot",
+    "wait_written",
     "proxy_fence",
     "roles",
     "mbarrier_init",

@@ -85,6 +85,9 @@ macro_rules! for_each_op {
             /// Waits until all `copy_slot` of the program but the last `pending` have read their slots. A barrier after it frees
             /// these.
             WaitSlots "wait_slots" { pending: i64 } -> none is [convergent writes];
+            /// Waits until all `copy_slot` of the program are complete: what they write comes before what later ones write.
+            /// A barrier after it frees their slots.
+            WaitWritten "wait_written" {} -> none is [convergent writes];
             /// Begins shared memory for a row and starts to copy it there: what `load` would read, which are the `count` (`i64`)
             /// elements at the offsets from `start` (`i64`) on, in their order. The mask holds of the elements below
             /// `count`, which is `room` at most. The pieces of 16 bytes that the row has whole come at once and not by lanes.

@@ -145,8 +145,8 @@ pub fn expand_boxes(func: &mut Func, keep: &dyn Fn(&Func, Inst) -> bool) {
     }
 }
 
-/// The loads, or boxes, that are operands of products by groups of so many warps, and nothing else: each in the
-/// function's own region or the body of a loop that is in no other.
+/// The loads, or boxes, that are operands of products by groups of so many warps, and nothing else, where a number counts how
+/// often they run.
 fn operands(
     func: &Func,
     Share {
@@ -162,7 +162,7 @@ fn operands(
             .visit_operands(&mut |value| *uses.entry(value).or_default() += 1);
     }
     let mut found = Vec::new();
-    for region in counted_regions(func) {
+    for (region, _) in counted_regions(func) {
         let own = &func.region(region).insts;
         for &inst in own {
             let Op::Dot(dot) = func.op(inst) else {
@@ -204,19 +204,22 @@ pub fn shared_by_groups(
     groups([rows, columns, products], warp_bits, operand).filter(|_| room)
 }
 
-/// The regions whose runs a number counts: the bodies of counted loops in no other loop, and those in no loop.
-fn counted_regions(func: &Func) -> Vec<Region> {
+/// The regions whose runs a number counts, each with the region that is in no loop, or the body of the outermost loop around it:
+/// bodies of counted loops, each directly in the one around it, and those in no loop.
+fn counted_regions(func: &Func) -> Vec<(Region, Region)> {
     let mut found = Vec::new();
-    let mut pending = vec![(func.body(), false)];
-    while let Some((region, in_loop)) = pending.pop() {
-        found.push(region);
+    let mut pending = vec![(func.body(), None)];
+    while let Some((region, outermost)) = pending.pop() {
+        found.push((region, outermost.unwrap_or(region)));
         for &inst in &func.region(region).insts {
             match func.op(inst).control() {
-                Some(Control::For(op)) if !in_loop => pending.push((op.body, true)),
-                Some(Control::If(op)) if !in_loop => {
-                    pending.extend([(op.on_true, false), (op.on_false, false)]);
+                Some(Control::For(op)) => {
+                    pending.push((op.body, Some(outermost.unwrap_or(op.body))));
                 }
-                Some(Control::For(_) | Control::If(_) | Control::While(_)) | None => {}
+                Some(Control::If(op)) if outermost.is_none() => {
+                    pending.extend([(op.on_true, None), (op.on_false, None)]);
+                }
+                Some(Control::If(_) | Control::While(_)) | None => {}
             }
         }
     }
@@ -231,11 +234,11 @@ pub fn is_copied(func: &Func, load: Inst, share: Share, may_end: &dyn Fn(&Op) ->
         return stores::is_taken(func, op, share);
     }
     let mut regions = counted_regions(func).into_iter();
-    let own = regions.find(|&region| func.region(region).insts.contains(&load));
-    let ends = own.is_none_or(|region| {
+    let own = regions.find(|&(region, _)| func.region(region).insts.contains(&load));
+    let ends = own.is_none_or(|(_, outermost)| {
         let mut ends = false;
-        func.walk(region, &mut |inst| ends |= may_end(func.op(inst)));
-        ends && region != func.body()
+        func.walk(outermost, &mut |inst| ends |= may_end(func.op(inst)));
+        ends && outermost != func.body()
     });
     let Op::LoadBox(boxed) = func.op(load) else {
         return false;

@@ -30,13 +30,7 @@ impl Ahead {
             let writes = access.filter(|access| access.effect != Effect::Reads);
             written.extend(writes.map(|access| access.base));
         });
-        let mut body = Body {
-            func,
-            body,
-            parents: BTreeMap::new(),
-            definitions: BTreeMap::new(),
-        };
-        body.enter(body.body, None);
+        let body = Body::new(func, body);
         let mut ahead = Self::default();
         for &inst in body.parents.keys() {
             let Some((base, operands)) = started(func.op(inst)) else {
@@ -80,6 +74,15 @@ impl Ahead {
     }
 }
 
+/// What values follow from in the body of a loop, if that is arithmetic on its index and on what it does not change.
+pub(super) fn arithmetic_of(func: &Func, body: Region, values: &[Value]) -> Option<BTreeSet<Inst>> {
+    let read = Body::new(func, body);
+    let mut need = Need::default();
+    let mut values = values.iter();
+    let found = values.all(|&value| read.value(value, &mut need));
+    (found && need.carried.is_empty()).then_some(need.slice)
+}
+
 /// The memory that a load, or the copy of a box, reads, and what says where.
 fn started(op: &Op) -> Option<(Value, Vec<Value>)> {
     if let Op::Load(op) = op
@@ -113,7 +116,18 @@ struct Body<'a> {
     definitions: BTreeMap<Value, Inst>,
 }
 
-impl Body<'_> {
+impl<'a> Body<'a> {
+    fn new(func: &'a Func, body: Region) -> Self {
+        let mut read = Self {
+            func,
+            body,
+            parents: BTreeMap::new(),
+            definitions: BTreeMap::new(),
+        };
+        read.enter(body, None);
+        read
+    }
+
     fn enter(&mut self, region: Region, parent: Option<Inst>) {
         let func = self.func;
         for &inst in &func.region(region).insts {

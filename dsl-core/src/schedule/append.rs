@@ -1,6 +1,6 @@
 //! What passes put in the place of an instruction.
 
-use crate::ir::{DType, Func, Inst, Literal, Op, Region, Type, Value, op};
+use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Type, Value, op};
 
 /// Appends to a region what stands at the place of an instruction.
 pub(super) struct Appender<'a> {
@@ -28,5 +28,17 @@ impl Appender<'_> {
             Op::Constant(op::Constant { value }),
             Type::scalar(DType::I32),
         )
+    }
+
+    pub(super) fn index(&mut self, number: i64) -> Value {
+        let value = Literal::from_bits(DType::I64, number.cast_unsigned());
+        self.value(Op::Constant(op::Constant { value }), Type::INDEX)
+    }
+
+    /// The sum of two scalars.
+    pub(super) fn sum(&mut self, lhs: Value, rhs: Value) -> Value {
+        let ty = self.func.ty(lhs);
+        let op = BinaryOp::Add;
+        self.value(Op::Binary(op::Binary { op, lhs, rhs }), ty)
     }
 }

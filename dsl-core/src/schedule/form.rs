@@ -125,7 +125,7 @@ fn of_slot(
     let place = match op {
         SlotOp::Buffer(_) | SlotOp::SlotLoad(_) => scalar(),
         SlotOp::CopyBox(_) | SlotOp::WaitBox(_) | SlotOp::ReleaseSlot(_) => scalar(),
-        SlotOp::CopySlot(_) | SlotOp::WaitSlots(_) => scalar(),
+        SlotOp::CopySlot(_) | SlotOp::WaitSlots(_) | SlotOp::WaitWritten(_) => scalar(),
         SlotOp::CopyLanes(op) => of(op.offsets)?,
         SlotOp::CopyRow(op) => of(op.offsets)?,
         SlotOp::WaitRow(_) => scalar(),

@@ -1,7 +1,10 @@
 //! Puts the operands of products that groups of warps compute into slots of shared memory.
 
+use std::collections::BTreeMap;
+
 use super::append::Appender;
 use super::form::{held_operand, is_of_groups};
+use super::nest::{is_counted, loops_around, runs_before};
 use super::{MayEnd, PlacedFunc};
 use crate::diagnostic::Diagnostics;
 use crate::ir::index_map::dim_bits;
@@ -27,6 +30,7 @@ pub fn homes(func: PlacedFunc, may_end: MayEnd<'_>) -> Result<PlacedFunc, Diagno
     }
     let mut func = func.into_inner();
     let mut stored = Vec::new();
+    let turns = runs_of_boxed(&mut func, &found);
     for region in func.all_regions() {
         for inst in std::mem::take(&mut func.region_mut(region).insts) {
             if found.contains(&inst)
@@ -39,6 +43,7 @@ pub fn homes(func: PlacedFunc, may_end: MayEnd<'_>) -> Result<PlacedFunc, Diagno
                         inst,
                     },
                     stored: &mut stored,
+                    turns: &turns,
                     may_end,
                 };
                 housing.whole(&op);
@@ -47,6 +52,30 @@ pub fn homes(func: PlacedFunc, may_end: MayEnd<'_>) -> Result<PlacedFunc, Diagno
         }
     }
     PlacedFunc::new(func)
+}
+
+/// How often each body of a loop in loops has run before that has products of boxes.
+fn runs_of_boxed(func: &mut Func, dots: &[Inst]) -> BTreeMap<Region, Value> {
+    let definitions = func.definitions();
+    let is_box = |func: &Func, value: Value| {
+        let load = definitions.get(value).copied().flatten();
+        load.is_some_and(|load| matches!(func.op(load), Op::LoadBox(_)))
+    };
+    let mut turns = BTreeMap::new();
+    for &dot in dots {
+        let mut operands = func.op(dot).operands().into_iter();
+        let loops = loops_around(func, dot);
+        let counted = loops.len() > 1 && is_counted(func, dot);
+        if !counted || !operands.any(|value| is_box(func, value)) {
+            continue;
+        }
+        let regions = func.all_regions().into_iter();
+        let mut own = regions.filter(|&region| func.region(region).insts.contains(&dot));
+        if let Some(region) = own.next().filter(|region| !turns.contains_key(region)) {
+            turns.extend(runs_before(func, &loops).map(|turn| (region, turn)));
+        }
+    }
+    turns
 }
 
 /// An operand that lanes have stored, outside of loops of its region.
@@ -89,6 +118,8 @@ struct Housing<'a> {
     /// Appends at the place of the dot.
     at: Appender<'a>,
     stored: &'a mut Vec<Stored>,
+    /// How often the bodies of loops in loops have run before.
+    turns: &'a BTreeMap<Region, Value>,
     may_end: MayEnd<'a>,
 }
 
@@ -219,7 +250,7 @@ impl Housing<'_> {
                 } else {
                     (self.at.int32(0), rest)
                 };
-                let (region, at) = self.outside();
+                let (region, at) = self.outside(true);
                 let buffer = self.buffer(made, region, at);
                 let boxed = boxed.clone();
                 let copy = Op::CopyBox(op::CopyBox {
@@ -240,7 +271,7 @@ impl Housing<'_> {
 
     /// Stores an operand that the loop around does not change to a slot of its own before that loop; returns its buffer.
     fn housed_before(&mut self, value: Value, of: Multiplied) -> Value {
-        let (region, at) = self.outside();
+        let (region, at) = self.outside(false);
         if let Some(buffer) = self.stored_before((value, of), region, at) {
             return buffer;
         }
@@ -302,8 +333,9 @@ impl Housing<'_> {
         })
     }
 
-    /// Where buffers begin whose boxes are counted from one iteration to the next: before the loop around, or here.
-    fn outside(&self) -> (Region, usize) {
+    /// Before the loop around, or here if there is none; before all loops around where `all` are meant, as buffers begin there
+    /// whose boxes are counted from one iteration to the next.
+    fn outside(&self, all: bool) -> (Region, usize) {
         let func = &*self.at.func;
         let place = |around: Inst| {
             func.all_regions().into_iter().find_map(|region| {
@@ -311,8 +343,13 @@ impl Housing<'_> {
                 Some((region, insts.iter().position(|&inst| inst == around)?))
             })
         };
-        let around = self.around().and_then(|(around, _)| place(around));
-        around.unwrap_or((self.at.region, usize::MAX))
+        let around = self.around().map(|(around, _)| around);
+        let outermost = around.map(|around| match loops_around(func, around).first() {
+            Some(&outermost) if all => outermost,
+            Some(_) | None => around,
+        });
+        let outside = outermost.and_then(place);
+        outside.unwrap_or((self.at.region, usize::MAX))
     }
 
     /// Where an operand of the dot comes from.
@@ -344,6 +381,9 @@ impl Housing<'_> {
 
     /// The number of the iteration of the loop around, if there is one.
     fn iteration(&mut self) -> Option<Value> {
+        if let Some(&turn) = self.turns.get(&self.at.region) {
+            return Some(turn);
+        }
         let (_, around) = self.around()?;
         let index = self.at.func.region(self.at.region).parameters[0];
         let binary = |op, lhs, rhs| Op::Binary(op::Binary { op, lhs, rhs });

@@ -16,6 +16,7 @@ mod fetches;
 mod form;
 pub mod homes;
 mod in_slots;
+mod nest;
 mod origin;
 mod overlap;
 pub mod pipeline;

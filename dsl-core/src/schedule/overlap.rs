@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::read_back::insert_before;
+use super::read_back::{insert_after, insert_before};
 use crate::ir::{Func, Inst, Op, Region, Type, Value, op};
 use crate::passes::rewrite::replace_uses;
 
@@ -158,14 +158,4 @@ fn carry(func: &mut Func, inst: Inst, body: Region, chain: &Chain) {
     func.inst_mut(end).op = Op::Settle(settle);
     func.set_type(result, sums);
     insert_after(func, inst, end);
-}
-
-fn insert_after(func: &mut Func, inst: Inst, after: Inst) {
-    for region in func.all_regions() {
-        let found = &mut func.region_mut(region).insts;
-        if let Some(at) = found.iter().position(|&it| it == inst) {
-            found.insert(at + 1, after);
-            return;
-        }
-    }
 }

@@ -8,12 +8,14 @@
 //! iterations ahead, into the slot that the iteration before the last has read.
 
 mod copies;
+mod nested;
 mod order;
 mod releases;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ahead::Ahead;
+use super::nest::{is_counted, loops_around};
 use super::overlap::Overlap;
 use super::read_back::read_back;
 use super::rings::{Ring, Slots, Uses};
@@ -107,9 +109,12 @@ struct Pipeliner {
     early: BTreeSet<Inst>,
     /// How often warps must have released a slot that is filled from here on.
     released: Option<Value>,
+    /// What stands for the values of an iteration of the loop around, where copies for another one are started.
+    around: Now,
 }
 
 /// What a loop carries for an iteration of its own: its slot, and how many boxes have filled that before.
+#[derive(Clone, Copy)]
 struct Own {
     slot: Value,
     turn: Option<Value>,
@@ -127,8 +132,11 @@ fn pipelined(
     };
     let mut rings = BTreeMap::new();
     let uses = Uses::new(&func, indices, target);
+    let counted = is_counted(&func, inst);
     let ahead = Ahead::find(&func, op.body, &mut |load| {
-        let found = uses.ring(load);
+        let found = uses
+            .ring(load)
+            .filter(|_| counted || !matches!(func.op(load), Op::CopyBox(_)));
         found.is_some_and(|found| rings.insert(load, found).is_none())
     });
     if ahead.loads.is_empty() {
@@ -144,6 +152,7 @@ fn pipelined(
         rings,
         buffers: BTreeMap::new(),
         released: None,
+        around: Now::new(),
     };
     pipeliner.whole(inst, op, may_end);
     pipeliner.builder.finish()
@@ -166,48 +175,59 @@ impl Pipeliner {
 
     fn whole(&mut self, inst: Inst, mut op: op::For, may_end: MayEnd<'_>) {
         self.builder.set_loc(self.func().inst(inst).loc.clone());
-        let (begun, ()) = self.apart(|this| this.make_buffers(this.body));
-        let func = self.func();
-        let around = func.all_insts().into_iter();
-        let mut loops = around.filter(|&it| matches!(func.op(it), Op::For(_) | Op::While(_)));
-        let outermost = loops.find(|&it| it == inst || owns(func, it, inst));
-        let outermost = outermost.unwrap_or(inst);
+        let (mut begun, ()) = self.apart(|this| this.make_buffers(this.body));
+        let around = loops_around(self.func(), inst);
         let parameters = self.carry_all(&op);
         let own = self.own(&parameters);
         let slot = own.slot;
         if self.stages > 2 && self.overlaps(slot) {
             self.distance = self.stages - 2;
         }
-        let releases = outermost == inst && self.takes_boxes_alone();
-        let (before, (limit, state)) = self.apart(|this| {
-            // Other warps may still read what a loop around has filled the slots with before.
-            if this.feeds() && outermost != inst {
-                this.builder.emit(Op::Barrier(op::Barrier {}), &[]);
-            }
-            this.fill(&op)
-        });
+        // What is counted of boxes goes on from one run of the loop to the next.
+        let goes_on = self.copies_boxes() && !around.is_empty();
+        let releases = (goes_on || around.is_empty()) && self.takes_boxes_alone();
         let (insts, ()) = self.apart(|this| this.meet(&own, releases));
+        let outermost = around.first().copied().unwrap_or(inst);
+        let (nest, (before, (limit, state))) = if goes_on {
+            let filled = self.fill_on((around, &op), (&mut begun, releases), may_end);
+            (Some(filled.0), filled.1)
+        } else {
+            let filled = self.apart(|this| {
+                // Other warps may still read what a loop around has filled the slots with before.
+                if this.feeds() && outermost != inst {
+                    this.builder.emit(Op::Barrier(op::Barrier {}), &[]);
+                }
+                let state = this.fill(&op, None, None);
+                (this.limit(&op), state)
+            });
+            (None, filled)
+        };
         let turn = own.turn.filter(|_| releases);
         let (ahead, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit, turn));
-        let (releases, ()) = self.apart(|this| {
+        let (released, ()) = self.apart(|this| {
             if releases {
                 this.release(&op, slot);
             }
         });
-        let overlap = self.compose(slot, (insts, &ahead, &releases), next);
         let func = self.builder.func_mut();
         for &value in &state {
             let (ty, layout) = (func.ty(value), func.layout(value));
             let result = func.add_result(inst, ty);
             func.set_layout(result, layout);
         }
+        let behind = nest.map(|nest| self.go_on(nest, (inst, &op), releases));
+        let overlap = self.compose(slot, (insts, &ahead, &released), next);
+        let func = self.builder.func_mut();
         op.init.extend(state);
         func.inst_mut(inst).op = Op::For(op);
         if let Some(overlap) = overlap {
             let ahead = ahead.into_iter().collect();
-            overlap.apply(func, inst, self.body, (&ahead, &releases));
+            overlap.apply(func, inst, self.body, (&ahead, &released));
         }
         self.begin((inst, outermost), (begun, before), may_end);
+        if let Some(behind) = behind {
+            behind.apply(self.builder.func_mut(), inst);
+        }
     }
 
     /// Parameters of the body for the carried values of the iteration ahead, then for the slot of its own, and how
@@ -313,25 +333,69 @@ impl Pipeliner {
         buffer
     }
 
-    /// Before the loop: starts the copies of the iterations that it is ahead. Returns what an index must be below for an
-    /// iteration as far ahead to run, and what the loop carries: values of that iteration, and the slot of
-    /// its own.
-    fn fill(&mut self, op: &op::For) -> (Value, Vec<Value>) {
-        let init = self.ahead.carried.iter().map(|&at| op.init[at]);
+    /// Before the loop: starts the copies of the iterations that it is ahead, if a run around it `runs`. They fill slots from that of
+    /// `start` on, which others may have to release, or the first ones. Returns what the loop carries: values of the
+    /// iteration ahead, and the slot of its own.
+    fn fill(
+        &mut self,
+        op: &op::For,
+        start: Option<(Own, bool)>,
+        around: Option<Value>,
+    ) -> Vec<Value> {
+        let now = |this: &Self, value: Value| this.around.get(&value).copied().unwrap_or(value);
+        let [lower, upper] = [op.lower, op.upper].map(|bound| now(self, bound));
+        let init = self.ahead.carried.iter().map(|&at| now(self, op.init[at]));
         let mut state: Vec<Value> = init.collect();
+        let mut own = start.map(|(own, _)| own);
         for stage in 0..self.distance {
             let distance = stage * op.step;
-            let limit = before_end(&mut self.builder, op.upper, distance);
-            let runs = self.builder.compare(CompareOp::Lt, op.lower, limit);
-            let index = self.later(op.lower, distance);
-            let slot = self.builder.int32(stage as i32);
+            let limit = before_end(&mut self.builder, upper, distance);
+            let runs = self.builder.compare(CompareOp::Lt, lower, limit);
+            let runs = self.both(runs, around);
+            let index = self.later(lower, distance);
+            let slot = match own {
+                Some(own) => own.slot,
+                None => self.builder.int32(stage as i32),
+            };
+            let released = start.is_some_and(|(_, released)| released);
+            self.released = own.and_then(|own| own.turn).filter(|_| released);
             state = self.start_copies(index, &state, runs, slot);
+            own = own.map(|own| self.following(own));
         }
-        for _ in 0..=usize::from(self.copies_boxes()) {
-            state.push(self.builder.int32(0));
+        self.released = None;
+        self.around = Now::new();
+        match start {
+            Some((own, _)) => state.extend([own.slot].into_iter().chain(own.turn)),
+            None => {
+                for _ in 0..=usize::from(self.copies_boxes()) {
+                    state.push(self.builder.int32(0));
+                }
+            }
         }
-        let limit = before_end(&mut self.builder, op.upper, self.distance * op.step);
-        (limit, state)
+        state
+    }
+
+    /// What an index must be below for an iteration as far ahead to run.
+    fn limit(&mut self, op: &op::For) -> Value {
+        before_end(&mut self.builder, op.upper, self.distance * op.step)
+    }
+
+    /// The slot and the turn of the iteration after that of `own`.
+    fn following(&mut self, own: Own) -> Own {
+        let last = self.builder.int32(self.stages as i32 - 1);
+        let (zero, one) = (self.builder.int32(0), self.builder.int32(1));
+        self.following_by(own, [last, zero, one])
+    }
+
+    fn following_by(&mut self, Own { slot, turn }: Own, [last, zero, one]: [Value; 3]) -> Own {
+        let is_last = self.builder.compare(CompareOp::Eq, slot, last);
+        let after = self.builder.add(slot, one);
+        let slot = self.builder.select(is_last, zero, after);
+        let turn = turn.map(|turn| {
+            let later = self.builder.add(turn, one);
+            self.builder.select(is_last, later, turn)
+        });
+        Own { slot, turn }
     }
 
     fn later(&mut self, index: Value, distance: i64) -> Value {
@@ -401,13 +465,8 @@ impl Pipeliner {
         if !self.feeds() {
             self.wait(self.distance);
         }
-        let is_last = self.builder.compare(CompareOp::Eq, slot, last);
-        let after = self.builder.add(slot, one);
-        next.push(self.builder.select(is_last, zero, after));
-        if let Some(turn) = turn {
-            let later = self.builder.add(turn, one);
-            next.push(self.builder.select(is_last, later, turn));
-        }
+        let own = self.following_by(Own { slot, turn }, [last, zero, one]);
+        next.extend([own.slot].into_iter().chain(own.turn));
         next
     }
 
@@ -421,14 +480,6 @@ impl Pipeliner {
         self.builder
             .emit(Op::WaitCopies(op::WaitCopies { pending }), &[]);
     }
-}
-
-fn owns(func: &Func, owner: Inst, inst: Inst) -> bool {
-    let mut found = false;
-    for region in func.op(owner).regions() {
-        func.walk(region, &mut |inner| found |= inner == inst);
-    }
-    found
 }
 
 /// `upper - distance`, or the least index where there is no such number.

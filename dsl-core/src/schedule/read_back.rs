@@ -179,3 +179,14 @@ pub(super) fn insert_before(func: &mut Func, inst: Inst, insts: Vec<Inst>) {
         }
     }
 }
+
+/// Puts an instruction behind another one, into its region.
+pub(super) fn insert_after(func: &mut Func, inst: Inst, after: Inst) {
+    for region in func.all_regions() {
+        let found = &mut func.region_mut(region).insts;
+        if let Some(at) = found.iter().position(|&it| it == inst) {
+            found.insert(at + 1, after);
+            return;
+        }
+    }
+}

@@ -1,20 +1,29 @@
 //! Puts tiles that are stored as boxes of arrays into slots of shared memory, from which bulk copies take them.
 
 use super::PlacedFunc;
+use std::collections::BTreeMap;
+
 use super::append::Appender;
+use super::nest::loops_around;
+use super::read_back::{insert_after, insert_before};
 use crate::diagnostic::Diagnostics;
 use crate::ir::index_map::dim_bits;
-use crate::ir::{DType, Element, Func, Inst, Op, Type, op};
+use crate::ir::operand::chunk_bits;
+use crate::ir::{Bits, DType, Element, Func, Inst, Op, Shape, Type, Value, op};
 use crate::launch::inner_axis;
 use crate::layout::group::result_slot;
+use crate::layout::{Holder, LinearLayout};
 
 /// Makes a `copy_slot` of each `store_box`, behind what brings the tile there, and waits for it.
 ///
 /// # Errors
 /// None that the function did not have before.
 pub fn results(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
-    let is_stored = |func: &Func, inst: Inst| matches!(func.op(inst), Op::StoreBox(_));
-    if !func.all_insts().iter().any(|&inst| is_stored(&func, inst)) {
+    let stored = |&inst: &Inst| matches!(func.op(inst), Op::StoreBox(_));
+    let around = func.all_insts().into_iter().filter(stored);
+    let around = around.map(|inst| (inst, loops_around(&func, inst)));
+    let around: BTreeMap<Inst, Vec<Inst>> = around.collect();
+    if around.is_empty() {
         return Ok(func);
     }
     let mut func = func.into_inner();
@@ -26,7 +35,7 @@ pub fn results(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
                     region,
                     inst,
                 };
-                copied(at, op);
+                copied(at, &op, &around[&inst]);
             } else {
                 func.region_mut(region).insts.push(inst);
             }
@@ -35,40 +44,156 @@ pub fn results(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
     PlacedFunc::new(func)
 }
 
-/// Appends what brings a tile to memory.
-fn copied(mut at: Appender<'_>, op: op::StoreBox) {
-    let ty = at.func.ty(op.value);
-    let dtype = ty.dtype().unwrap_or(DType::F32);
-    let slot = at.int32(0);
-    let of_buffer = Type {
-        element: Element::Buffer(dtype, 1),
-        shape: ty.shape,
-    };
-    let buffer = at.value(Op::Buffer(op::Buffer { behind: None }), of_buffer);
+/// Appends what brings a tile to memory, in one copy, or in a loop in parts by two slots in turns: memory is short there, where
+/// operands of the next iteration come beside the results of this one.
+fn copied(mut at: Appender<'_>, op: &op::StoreBox, around: &[Inst]) {
     let inner = inner_axis(at.func, &op.strides);
-    let layout = inner.and_then(|inner| result_slot(&dim_bits(&ty.shape), inner, dtype));
-    let layout = layout.expect("broken invariant: a box that is stored fills chunks");
-    let layout = at.func.intern(layout);
-    at.func.set_layout(buffer, Some(layout));
-    let value = op.value;
-    at.append(
-        Op::SlotStore(op::SlotStore {
+    let inner = inner.expect("broken invariant: a box that is stored has an inner axis");
+    let parts = match around.is_empty() {
+        true => None,
+        false => Parts::of(at.func, op.value, inner),
+    };
+    let parts = parts.unwrap_or_else(|| Parts::whole(at.func, op.value));
+    let first = at.int32(0);
+    let buffer = parts.buffer(&mut at, inner);
+    if let Some(&outermost) = around.first() {
+        let made = at.func.region_mut(at.region).insts.pop();
+        insert_before(at.func, outermost, made.into_iter().collect());
+        // What the iteration before has written comes first.
+        at.append(Op::WaitWritten(op::WaitWritten {}), &[]);
+        at.append(Op::Barrier(op::Barrier {}), &[]);
+    }
+    for part in 0..parts.count {
+        if part >= 2 {
+            at.append(Op::WaitSlots(op::WaitSlots { pending: 1 }), &[]);
+            at.append(Op::Barrier(op::Barrier {}), &[]);
+        }
+        let slot = match part % 2 {
+            0 => first,
+            _ => at.int32(1),
+        };
+        let value = parts.value(&mut at, op.value, part);
+        let store = op::SlotStore {
             value,
             buffer,
             slot,
-        }),
-        &[],
-    );
-    at.append(Op::ProxyFence(op::ProxyFence {}), &[]);
-    at.append(Op::Barrier(op::Barrier {}), &[]);
-    let copy = op::CopySlot {
-        buffer,
-        slot,
-        base: op.base,
-        origin: op.origin,
-        extents: op.extents,
-        strides: op.strides,
-    };
-    at.append(Op::CopySlot(copy), &[]);
-    at.append(Op::WaitSlots(op::WaitSlots { pending: 0 }), &[]);
+        };
+        at.append(Op::SlotStore(store), &[]);
+        at.append(Op::ProxyFence(op::ProxyFence {}), &[]);
+        at.append(Op::Barrier(op::Barrier {}), &[]);
+        let mut origin = op.origin.clone();
+        if part > 0 {
+            let step = at.index(part as i64 * parts.shape.extent(inner) as i64);
+            origin[inner] = at.sum(origin[inner], step);
+        }
+        let copy = op::CopySlot {
+            buffer,
+            slot,
+            base: op.base,
+            origin,
+            extents: op.extents.clone(),
+            strides: op.strides.clone(),
+        };
+        at.append(Op::CopySlot(copy), &[]);
+    }
+    let read = Op::WaitSlots(op::WaitSlots { pending: 0 });
+    if let Some(&outermost) = around.first() {
+        let loc = at.func.inst(at.inst).loc.clone();
+        let wait = at.func.add_inst(read, &[], loc);
+        insert_after(at.func, outermost, wait);
+    } else {
+        at.append(read, &[]);
+    }
+}
+
+/// How a tile is cut to be copied.
+struct Parts {
+    dtype: DType,
+    shape: Shape,
+    count: usize,
+    /// Which bits of an index of the tile those of an index of a part are, and where its elements lie.
+    shown: Option<(Bits, LinearLayout)>,
+}
+
+impl Parts {
+    /// All of it.
+    fn whole(func: &Func, value: Value) -> Self {
+        let ty = func.ty(value);
+        Self {
+            dtype: ty.dtype().unwrap_or(DType::F32),
+            shape: ty.shape,
+            count: 1,
+            shown: None,
+        }
+    }
+
+    /// A chunk of each row, where each lane has elements of all parts: then a part is some of its registers.
+    fn of(func: &Func, value: Value, inner: usize) -> Option<Self> {
+        let ty = func.ty(value);
+        let dtype = ty.dtype()?;
+        let layout = func.linear(func.layout(value)?);
+        let &[rows, columns] = &dim_bits(&ty.shape)[..] else {
+            return None;
+        };
+        let chunk = chunk_bits(dtype);
+        let cut = chunk..columns;
+        let is_held = |bit: u32| matches!(layout.holder(bit), Holder::Register(_));
+        if inner != 1 || cut.is_empty() || !cut.clone().all(is_held) {
+            return None;
+        }
+        let others = |all: &[u64]| -> Vec<u64> {
+            let low = (1 << chunk) - 1;
+            let kept = all.iter().filter(|&&column| {
+                let is_cut = |bit: u32| column == 1 << bit;
+                !cut.clone().any(is_cut)
+            });
+            kept.map(|column| column & low | column >> columns << chunk)
+                .collect()
+        };
+        let layout = LinearLayout::new(
+            vec![rows, chunk],
+            others(layout.register_columns()),
+            others(layout.lane_columns()),
+            others(layout.warp_columns()),
+        );
+        let bits = (0..chunk).chain(columns..columns + rows);
+        let bits = bits.map(|bit| Some(bit as u8)).collect();
+        Some(Self {
+            dtype,
+            shape: Shape::new(&[1 << rows, 1 << chunk]).ok()?,
+            count: 1 << (columns - chunk),
+            shown: Some((bits, layout.ok()?)),
+        })
+    }
+
+    /// Slots for parts, two at most.
+    fn buffer(&self, at: &mut Appender<'_>, inner: usize) -> Value {
+        let ty = Type {
+            element: Element::Buffer(self.dtype, self.count.min(2) as u8),
+            shape: self.shape,
+        };
+        let buffer = at.value(Op::Buffer(op::Buffer { behind: None }), ty);
+        let layout = result_slot(&dim_bits(&self.shape), inner, self.dtype);
+        let layout = layout.expect("broken invariant: a box that is stored fills chunks");
+        let layout = at.func.intern(layout);
+        at.func.set_layout(buffer, Some(layout));
+        buffer
+    }
+
+    /// A part of a tile.
+    fn value(&self, at: &mut Appender<'_>, x: Value, part: usize) -> Value {
+        let Some((bits, layout)) = &self.shown else {
+            return x;
+        };
+        let view = op::View {
+            x,
+            bits: bits.clone(),
+            offset: (part as i64) << chunk_bits(self.dtype),
+        };
+        let ty = at.func.ty(x).with_shape(self.shape);
+        let value = at.value(Op::View(view), ty);
+        let layout = at.func.intern(layout.clone());
+        at.func.set_layout(value, Some(layout));
+        value
+    }
 }

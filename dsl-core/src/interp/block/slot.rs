@@ -88,17 +88,12 @@ impl Machine<'_> {
             }
             SlotOp::CopySlot(op) => self.copy_slot(inst, op).map(|()| Vec::new()),
             SlotOp::WaitSlots(op) => self.wait_slots(op.pending).map(|()| Vec::new()),
+            SlotOp::WaitWritten(op::WaitWritten {}) => self.wait_slots(0).map(|()| Vec::new()),
             SlotOp::CopyRow(op) => self.copy_row(inst, op),
             SlotOp::WaitRow(op) => Ok(self.wait_row(op)),
             SlotOp::RowLoad(op) => self.row_load(inst, op),
             SlotOp::SlotLoad(op) => Ok(vec![self.in_slot(inst, op.buffer, op.slot)?]),
-            SlotOp::SlotStore(op) => {
-                let place = self.slot(inst, op.buffer, op.slot)?;
-                self.free(inst, place)?;
-                let elements = self.read(op.value);
-                self.shared.slots.insert(place, elements);
-                Ok(Vec::new())
-            }
+            SlotOp::SlotStore(op) => self.slot_store(inst, op).map(|()| Vec::new()),
             SlotOp::DotSlots(op) => {
                 let mut places = vec![self.slot(inst, op.b, op.b_slot)?];
                 let b = self.in_slot(inst, op.b, op.b_slot)?;
@@ -121,6 +116,14 @@ impl Machine<'_> {
                 )])
             }
         }
+    }
+
+    fn slot_store(&mut self, inst: Inst, op: &op::SlotStore) -> Result<(), Fault> {
+        let place = self.slot(inst, op.buffer, op.slot)?;
+        self.free(inst, place)?;
+        let elements = self.read(op.value);
+        self.shared.slots.insert(place, elements);
+        Ok(())
     }
 
     fn copy_lanes(&mut self, inst: Inst, op: &op::CopyLanes) -> Result<(), Fault> {

@@ -35,6 +35,7 @@ impl Rules<'_> {
                 self.array_box(op.base, numbers, moved).map(|()| Vec::new())
             }
             SlotOp::WaitSlots(op) => self.wait_slots(op.pending).map(|()| Vec::new()),
+            SlotOp::WaitWritten(op::WaitWritten {}) => Ok(Vec::new()),
             SlotOp::CopyRow(op) => self.stated(declared, &|to| self.copy_row(op, to)),
             SlotOp::WaitRow(op) => self.row(op.row).map(|_| Vec::new()),
             SlotOp::RowLoad(op) => self.stated(declared, &|to| self.row_load(op, to)),

@@ -262,6 +262,14 @@ impl Lowering<'_> {
         })
     }
 
+    pub(super) fn wait_written(&mut self) -> Result<()> {
+        self.by_first_warp(|this| {
+            let wait = Op::WaitCopiesOut(op::WaitCopiesOut { pending: 0 });
+            this.builder.emit(wait, &[]);
+            Ok(())
+        })
+    }
+
     pub(super) fn copy_box(&mut self, op: &op::CopyBox) -> Result<()> {
         let (dtype, _) = self.of_buffer(op.buffer);
         let layout = self.layout(op.buffer);

@@ -31,6 +31,7 @@ impl Lowering<'_> {
             SlotOp::ReleaseSlot(op) => self.release_slot(op),
             SlotOp::CopySlot(op) => self.copy_slot(op),
             SlotOp::WaitSlots(op) => self.wait_slots(op),
+            SlotOp::WaitWritten(op::WaitWritten {}) => self.wait_written(),
             SlotOp::CopyRow(op) => self.copy_row(results[0], op),
             SlotOp::WaitRow(op) => self.wait_row(op),
             SlotOp::RowLoad(op) => self.row_load(results[0], op),

@@ -161,7 +161,8 @@ impl Reader<'_> {
         }
         if let Op::WaitCopiesOut(op::WaitCopiesOut { pending: 0 })
         | Op::WaitCopiesRead(op::WaitCopiesRead { pending: 0 })
-        | Op::WaitSlots(op::WaitSlots { pending: 0 }) = op
+        | Op::WaitSlots(op::WaitSlots { pending: 0 })
+        | Op::WaitWritten(op::WaitWritten {}) = op
         {
             let read = std::mem::take(&mut self.copied);
             events.extend(read.into_iter().map(Event::Touch));

@@ -14,6 +14,9 @@ use crate::launch::inner_axis;
 /// Bytes of shared memory that are left for barriers beside a result.
 const BESIDE: u64 = 1024;
 
+/// A result in a loop takes at most one part of so many of shared memory, which it shares with the operands of the next one.
+const PARTS_BESIDE_OPERANDS: u64 = 3;
+
 /// Log2 of the rows among which pieces of 16 bytes are exchanged.
 const ROW_BITS: u32 = 3;
 
@@ -42,24 +45,51 @@ pub(super) fn is_taken(func: &Func, op: &op::StoreBox, share: Share) -> bool {
     let ty = func.ty(op.value);
     let inner = inner_axis(func, &op.strides);
     let slot = inner.zip(ty.dtype());
-    slot.is_some_and(|(inner, dtype)| fits(ty.shape, inner, dtype, share))
+    let in_loop = in_loop(func, op.base);
+    slot.is_some_and(|(inner, dtype)| fits((ty.shape, inner, dtype), in_loop, share))
         && is_alone(func, op.base)
 }
 
-/// Whether shared memory holds a tile as a bulk copy takes it.
-fn fits(shape: Shape, inner: usize, dtype: DType, share: Share) -> bool {
-    let bytes = shape.elements() as u64 * u64::from(dtype.bytes());
-    let room = bytes + BESIDE <= u64::from(share.shared_bytes);
-    let bits = dim_bits(&shape);
-    room && bits.len() == 2 && bits[inner] >= chunk_bits(dtype) && bits[1 - inner] >= ROW_BITS
+/// Whether a loop touches what is at a pointer.
+fn in_loop(func: &Func, base: Value) -> bool {
+    let mut found = false;
+    for inst in func.all_insts() {
+        let op = func.op(inst);
+        if let Some(Control::For(_) | Control::While(_)) = op.control() {
+            for region in op.regions() {
+                func.walk(region, &mut |inner| {
+                    found |= func.op(inner).operands().contains(&base);
+                });
+            }
+        }
+    }
+    found
 }
 
-/// Whether a program touches what is at a pointer by one op at most, and once: a bulk copy comes in no order with others.
+/// Whether shared memory holds a tile as bulk copies take it: all of it, or in a loop, beside operands, two parts if its rows can
+/// be cut.
+fn fits((shape, inner, dtype): (Shape, usize, DType), in_loop: bool, share: Share) -> bool {
+    let bits = dim_bits(&shape);
+    if bits.len() != 2 || bits[inner] < chunk_bits(dtype) || bits[1 - inner] < ROW_BITS {
+        return false;
+    }
+    let cut = in_loop && inner == 1;
+    let columns = match cut {
+        true => bits[inner].min(chunk_bits(dtype) + 1),
+        false => bits[inner],
+    };
+    let bytes = u64::from(dtype.bytes()) << (bits[1 - inner] + columns);
+    let parts = if in_loop { PARTS_BESIDE_OPERANDS } else { 1 };
+    bytes * parts + BESIDE <= u64::from(share.shared_bytes)
+}
+
+/// Whether a program touches what is at a pointer by one op at most: a bulk copy comes in no order with others, but with those
+/// of its own op in the iterations before.
 fn is_alone(func: &Func, base: Value) -> bool {
     touches(func, func.body(), base) <= 1
 }
 
-/// How often a region touches what is at a pointer, at most; more than once where a loop does.
+/// By how many ops a run of a region touches what is at a pointer, at most.
 fn touches(func: &Func, region: Region, base: Value) -> usize {
     let of = |region: Region| touches(func, region, base);
     let insts = func.region(region).insts.iter();
@@ -68,8 +98,7 @@ fn touches(func: &Func, region: Region, base: Value) -> usize {
         let inner = match func.op(inst).control() {
             Some(Control::If(op)) => of(op.on_true).max(of(op.on_false)),
             Some(Control::For(_) | Control::While(_)) | None => {
-                let regions = func.op(inst).regions().into_iter();
-                2 * regions.map(of).sum::<usize>()
+                func.op(inst).regions().into_iter().map(of).sum()
             }
         };
         usize::from(own) + inner
@@ -125,6 +154,7 @@ impl Known<'_> {
         }
         let array = self.in_box(op.offsets, op.mask?)?;
         let ty = self.func.ty(op.value);
-        fits(ty.shape, array.inner()?, ty.dtype()?, share).then_some(array)
+        let in_loop = in_loop(self.func, op.base);
+        fits((ty.shape, array.inner()?, ty.dtype()?), in_loop, share).then_some(array)
     }
 }

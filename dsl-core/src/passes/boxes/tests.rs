@@ -226,7 +226,7 @@ fn stores_of_sums_are_boxes_where_nothing_else_touches_their_array() {
         ("store %c, %at_c, %sum, mask=%both", 1),
         (added, 0),
         (twice, 0),
-        (looped, 0),
+        (looped, 1),
     ] {
         let func = boxed(&storing(lines));
         let found = func.to_string().matches("store_box").count();

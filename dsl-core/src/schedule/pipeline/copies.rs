@@ -17,6 +17,7 @@ impl Pipeliner {
         let chosen = self.ahead.carried.iter().map(|&at| parameters[1 + at]);
         let mut now: Now = chosen.zip(carried.iter().copied()).collect();
         now.insert(parameters[0], index);
+        now.extend(&self.around);
         self.addresses(self.body, &mut now);
         let yielded = self.func().yielded(self.body);
         let next = self.ahead.carried.iter().map(|&at| yielded[at]);
@@ -48,7 +49,7 @@ impl Pipeliner {
         region
     }
 
-    fn again(&mut self, inst: Inst, now: &mut Now) {
+    pub(super) fn again(&mut self, inst: Inst, now: &mut Now) {
         let region = self.builder.region();
         let func = self.builder.func_mut();
         let copied = duplicate(func, &[inst], now);

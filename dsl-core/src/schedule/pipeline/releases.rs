@@ -15,10 +15,15 @@ impl Pipeliner {
         let index = self.func().region(self.body).parameters[0];
         let has_before = self.builder.compare(CompareOp::Gt, index, op.lower);
         let before = self.slot_before(slot);
-        let on_true = self.branch(|this| this.release_first(before));
+        self.release_if(has_before, before);
+    }
+
+    /// This warp has read a slot, if that holds.
+    pub(super) fn release_if(&mut self, condition: Value, slot: Value) {
+        let on_true = self.branch(|this| this.release_first(slot));
         let on_false = self.branch(|_| {});
         let branch = Op::If(op::If {
-            condition: has_before,
+            condition,
             on_true,
             on_false,
         });

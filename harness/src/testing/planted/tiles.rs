@@ -134,6 +134,11 @@ const FAULTS: &[Fault] = &[
     ),
     fault!("results", "a copy is missing", Op::CopySlot(_)),
     fault!("results", "a wait for copies is missing", Op::WaitSlots(_)),
+    fault!(
+        "results",
+        "a wait for what copies write is missing",
+        Op::WaitWritten(_)
+    ),
     fault!("homes", "a fence is missing", Op::ProxyFence(_)),
     fault!("homes", "a barrier is missing", Op::Barrier(_)),
     fault!(
