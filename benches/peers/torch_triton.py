@@ -217,6 +217,7 @@ def make_matmul(dtype, m, n, k):
 
 make_tensor_matmul = make_matmul
 make_few_rows = make_matmul
+make_persistent_matmul = make_matmul
 
 
 def make_float8_matmul(dtype, m, n, k, fast=True):

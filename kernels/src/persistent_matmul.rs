@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{self, GROUP, TERMS, stages};
+use crate::product::{self, TERMS, place_in_turn, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// Tiles `[BM, BN]`, from that of a program's number on in steps of all programs, in the order in which programs would
@@ -18,10 +18,9 @@ pub fn persistent_matmul<
     b: Tensor<T, 2>,
     out: TensorMut<T, 2>,
 ) {
-    let (rows, columns) = (cdiv(out.extent(0), BM), cdiv(out.extent(1), BN));
-    for tile in range(program_id(0), rows * columns).step(num_programs(0)) {
-        let (row, column) = swizzle_2d(tile / columns, tile % columns, rows, columns, GROUP);
-        let place = [row * BM, column * BN];
+    let tiles = [cdiv(out.extent(0), BM), cdiv(out.extent(1), BN)];
+    for tile in range(program_id(0), tiles[0] * tiles[1]).step(num_programs(0)) {
+        let place = place_in_turn(tile, tiles, [BM, BN]);
         let left = a.tile([BM, TERMS]).at_offset((place[0], 0));
         let right = b.tile([TERMS, BN]).at_offset((0, place[1]));
         let sum = dot_along(

@@ -47,6 +47,36 @@ pub(crate) fn one_of<T: Numeric>(
     (part, scalar(0))
 }
 
+/// The first row and column of the tile `[bm, bn]` that comes at this place among `tiles`, which are rows and columns of tiles.
+#[device]
+pub(crate) fn place_in_turn(
+    turn: Scalar<i64>,
+    [rows, columns]: [Scalar<i64>; 2],
+    [bm, bn]: [usize; 2],
+) -> [Scalar<i64>; 2] {
+    let (row, column) = swizzle_2d(turn / columns, turn % columns, rows, columns, GROUP);
+    [row * bm, column * bn]
+}
+
+/// Programs that take tiles of a product in turns.
+pub(crate) struct Turns {
+    /// One for each multiprocessor, or thread of a CPU.
+    pub(crate) programs: usize,
+    /// The rows and the columns of a tile.
+    pub(crate) tile: [usize; 2],
+}
+
+impl Turns {
+    /// Those of a product of `m` rows and `n` columns, if there are more tiles than multiprocessors: the next one comes while the
+    /// results of the last one leave.
+    pub(crate) fn of(device: &Device, [m, n]: [usize; 2], setting: &Setting) -> Option<Self> {
+        let tile = [setting.block_or(128), setting.width_or(256)];
+        let programs = device.multiprocessors();
+        let tiles = m.div_ceil(tile[0]).saturating_mul(n.div_ceil(tile[1]));
+        (tiles > programs).then_some(Self { programs, tile })
+    }
+}
+
 /// The grid of tiles `[bm, bn]` over a product, the columns first, as [`tile_origin`] takes them.
 pub(crate) fn grid(out: &HostTensor<2>, [bm, bn]: [usize; 2]) -> (usize, usize) {
     (out.extent(1).div_ceil(bn), out.extent(0).div_ceil(bm))

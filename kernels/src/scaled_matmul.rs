@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result, TensorView, f16};
 
-use crate::product::{self, GROUP, grid, stages};
+use crate::product::{self, GROUP, Turns, grid, place_in_turn, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// The terms that share a scale in [`block_scaled_matmul()`], and bytes of a row that are multiplied at a time.
@@ -77,13 +77,14 @@ pub fn block_scaled_matmul<
     out.store(sum.to::<T>());
 }
 
-/// Of 8-bit floats by Hopper's tensor cores, with one scale: a tile `[BM, BN]` a program. `PROMOTED`: each 128 products are
-/// added in `f32`.
-#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
+/// Of 8-bit floats by Hopper's tensor cores, with one scale: a tile `[BM, BN]` a program, or `IN_TURNS` as many as there are for
+/// it. `PROMOTED`: each 128 products are added in `f32`.
+#[kernel(IN_TURNS = false, BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn float8_matmul<
     Q: Float,
     T: Float,
     const PROMOTED: bool,
+    const IN_TURNS: bool,
     #[meta(64..=256)] const BM: usize,
     #[meta(128..=256)] const BN: usize,
 >(
@@ -93,25 +94,37 @@ pub fn float8_matmul<
     scale: f32,
 ) {
     require(Q::DTYPE.bits() == 8, "floats of 8 bits");
-    let [row, column] = tile_origin([BM, BN], GROUP);
-    let mut sum = zeros::<f32>([BM, BN]);
-    for k in range(0, a.extent(1)).step(BLOCK).stages(stages([BM, BN])) {
-        let left = a.tile([BM, BLOCK]).at_offset([row, k]).load();
-        let right = b.tile([BLOCK, BN]).at_offset([k, column]).load();
-        sum = match PROMOTED {
-            true => dot_promoted(Precision::Hopper, BLOCK, left, right, sum),
-            false => dot_with(Precision::Hopper, left, right, sum),
-        };
+    let precision = match PROMOTED {
+        true => None,
+        false => Some(Precision::Hopper),
+    };
+    let tile = [BM, BN];
+    let tiles = [cdiv(out.extent(0), BM), cdiv(out.extent(1), BN)];
+    match IN_TURNS {
+        true => {
+            for turn in range(program_id(0), tiles[0] * tiles[1]).step(num_programs(0)) {
+                let place = place_in_turn(turn, tiles, tile);
+                let sum = rows_by_rows::<Q, f32>([a, b], place, tile, precision);
+                let out = out.tile(tile).at_offset(place);
+                out.store((sum * scale).to::<T>());
+            }
+        }
+        false => {
+            let place = tile_origin(tile, GROUP);
+            let sum = rows_by_rows::<Q, f32>([a, b], place, tile, precision);
+            let out = out.tile(tile).at_offset(place);
+            out.store((sum * scale).to::<T>());
+        }
     }
-    let out = out.tile([BM, BN]).at_offset([row, column]);
-    out.store((sum * scale).to::<T>());
 }
 
-/// Of numbers by tensor cores, bytes in integers of 32 bits and `f32` as TF32 by Hopper's: a tile `[BM, BN]` a program.
-#[kernel(BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
+/// Of numbers by tensor cores, bytes in integers of 32 bits and `f32` as TF32 by Hopper's: a tile `[BM, BN]` a program, or
+/// `IN_TURNS` as many as there are for it.
+#[kernel(IN_TURNS = false, BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
 pub fn rows_matmul<
     T: Numeric,
     A: Numeric,
+    const IN_TURNS: bool,
     #[meta(64..=256)] const BM: usize,
     #[meta(128..=256)] const BN: usize,
 >(
@@ -120,18 +133,47 @@ pub fn rows_matmul<
     out: TensorMut<A, 2>,
 ) {
     let precision = match A::DTYPE.is_float() {
-        true => Precision::Hopper,
-        false => Precision::Ieee,
+        true => Some(Precision::Hopper),
+        false => Some(Precision::Ieee),
     };
-    let terms = BLOCK / T::DTYPE.bytes() as usize;
-    let [row, column] = tile_origin([BM, BN], GROUP);
-    let mut sum = zeros::<A>([BM, BN]);
-    for k in range(0, a.extent(1)).step(terms).stages(stages([BM, BN])) {
-        let left = a.tile([BM, terms]).at_offset([row, k]).load();
-        let right = b.tile([terms, BN]).at_offset([k, column]).load();
-        sum = dot_with(precision, left, right, sum);
+    let tile = [BM, BN];
+    let tiles = [cdiv(out.extent(0), BM), cdiv(out.extent(1), BN)];
+    match IN_TURNS {
+        true => {
+            for turn in range(program_id(0), tiles[0] * tiles[1]).step(num_programs(0)) {
+                let place = place_in_turn(turn, tiles, tile);
+                let sum = rows_by_rows::<T, A>([a, b], place, tile, precision);
+                out.tile(tile).at_offset(place).store(sum);
+            }
+        }
+        false => {
+            let place = tile_origin(tile, GROUP);
+            let sum = rows_by_rows::<T, A>([a, b], place, tile, precision);
+            out.tile(tile).at_offset(place).store(sum);
+        }
     }
-    out.tile([BM, BN]).at_offset([row, column]).store(sum);
+}
+
+/// A tile of the product of `a` and `b`, [`BLOCK`] bytes of their rows at a time; without a precision each of these is added in `f32`
+/// to those before.
+#[device]
+fn rows_by_rows<T: Numeric, A: Numeric>(
+    [a, b]: [Tensor<T, 2>; 2],
+    [row, column]: [Scalar<i64>; 2],
+    [bm, bn]: [usize; 2],
+    precision: Option<Precision>,
+) -> Tile<A> {
+    let terms = BLOCK / T::DTYPE.bytes() as usize;
+    let mut sum = zeros::<A>([bm, bn]);
+    for k in range(0, a.extent(1)).step(terms).stages(stages([bm, bn])) {
+        let left = a.tile([bm, terms]).at_offset([row, k]).load();
+        let right = b.tile([terms, bn]).at_offset([k, column]).load();
+        sum = match precision {
+            Some(precision) => dot_with(precision, left, right, sum),
+            None => dot_promoted(Precision::Hopper, BLOCK, left, right, sum),
+        };
+    }
+    sum
 }
 
 /// `a` `[m, k]` and the transpose of `b` `[n, k]`.
@@ -223,14 +265,22 @@ pub fn launch_float8<Q: Float + Number, T: Float + Number>(
     setting: &Setting,
 ) -> Result<()> {
     check_shape(out.len(), &[m, n])?;
-    let kernel = float8_matmul::<Q, T>().promoted(is_promoted);
-    let kernel = setting
-        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
-        .by(setting);
-    let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
+    let turns = Turns::of(&device, [m, n], setting);
+    let kernel = float8_matmul::<Q, T>().promoted(is_promoted);
+    let kernel = kernel.in_turns(turns.is_some()).by(setting);
+    let (a, b) = factors([a, b], [m, n, k])?;
     let arguments = (a, b, out.view_mut([m, n])?, scale);
-    kernel.launch(&device, (), arguments)
+    match turns {
+        Some(Turns { programs, tile }) => {
+            let kernel = kernel.bm(tile[0]).bn(tile[1]);
+            kernel.launch(&device, programs, arguments)
+        }
+        None => {
+            let kernel = setting.tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn));
+            kernel.launch(&device, (), arguments)
+        }
+    }
 }
 
 /// `a b^T` of numbers `a` `[m, k]` and `b` `[n, k]`: `i8` added in `i32`, `u8` in `u32`, and floats of 8 to 32 bits in `f32` by
@@ -246,13 +296,22 @@ pub fn launch_rows<T: Numeric + Number, A: Numeric + Number>(
     setting: &Setting,
 ) -> Result<()> {
     check_shape(out.len(), &[m, n])?;
-    let kernel = rows_matmul::<T, A>();
-    let kernel = setting
-        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
-        .by(setting);
-    let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
-    kernel.launch(&device, (), (a, b, out.view_mut([m, n])?))
+    // Sums of `f32` are looked through for NaN behind their loop, and take twice as long in turns.
+    let turns = Turns::of(&device, [m, n], setting).filter(|_| T::DTYPE.bytes() < 4);
+    let kernel = rows_matmul::<T, A>().in_turns(turns.is_some()).by(setting);
+    let (a, b) = factors([a, b], [m, n, k])?;
+    let arguments = (a, b, out.view_mut([m, n])?);
+    match turns {
+        Some(Turns { programs, tile }) => {
+            let kernel = kernel.bm(tile[0]).bn(tile[1]);
+            kernel.launch(&device, programs, arguments)
+        }
+        None => {
+            let kernel = setting.tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn));
+            kernel.launch(&device, (), arguments)
+        }
+    }
 }
 
 /// What [`launch`] computes, with its bits.

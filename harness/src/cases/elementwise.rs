@@ -115,6 +115,23 @@ pub(super) fn tensor_matmul<T: Float + Number>(m: usize, n: usize, k: usize) -> 
     }
 }
 
+/// Square matrices, by programs that take tiles in turns.
+pub(super) fn persistent_matmul<T: Float + Number>(extent: usize) -> Case {
+    let shape = [extent; 3];
+    Case {
+        kernel: "persistent_matmul",
+        setup: Box::new(move |device| {
+            let a = Buffer::from_slice(device, &random::<T>(7, extent * extent))?;
+            let b = Buffer::from_slice(device, &random::<T>(8, extent * extent))?;
+            let c = Buffer::<T>::zeros(device, extent * extent)?;
+            Ok(problem(c, move |c, setting| {
+                kernels::persistent_matmul([&a, &b], c, shape, setting)
+            }))
+        }),
+        ..tensor_matmul::<T>(extent, extent, extent)
+    }
+}
+
 /// Of 8-bit floats, rows of both along the products; with sums that go on in `f32` after each 128 products.
 pub(super) fn float8_matmul([m, n, k]: [usize; 3], is_promoted: bool) -> Case {
     Case {

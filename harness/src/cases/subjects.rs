@@ -58,6 +58,7 @@ fn products(size: Size, list: &mut Vec<Subject>) {
             candidates: kernels::tensor_matmul::space(),
         });
         let others = [
+            elementwise::persistent_matmul::<bf16>(extent),
             elementwise::float8_matmul([extent; 3], false),
             elementwise::float8_matmul([extent; 3], true),
             elementwise::rows_matmul::<i8, i32>([extent; 3]),
