@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use exactile::internals::POISON;
 use exactile::{Array, Buffer, Device, Number, Result, TensorView, TensorViewMut};
 use exactile_core::ir::Literal;
 use exactile_core::random::Random;
@@ -29,14 +30,14 @@ pub(super) struct Plan {
     pub(super) planted: bool,
 }
 
-/// Puts outputs into the form of the golden run's.
-pub(super) type Restored = Box<dyn Fn(Vec<Array>) -> Result<Vec<Array>>>;
+/// Puts what the golden run gives into memory as the problem has it.
+pub(super) type Expected = Box<dyn Fn(Vec<Array>) -> Result<Vec<Array>>>;
 
 /// A problem, and the same as the golden run has it.
 pub(super) struct Made {
     pub(super) golden: Setup,
     pub(super) setup: Setup,
-    pub(super) restored: Restored,
+    pub(super) expected: Expected,
     /// What else was drawn.
     pub(super) note: String,
     /// Products of the shape.
@@ -84,7 +85,7 @@ pub(super) fn of_arrays<T: Number, O: Number>(
     Made {
         golden: setup(false),
         setup: setup(plan.planted),
-        restored: Box::new(Ok),
+        expected: Box::new(Ok),
         note: String::new(),
         times: 1,
     }
@@ -114,8 +115,10 @@ pub(super) fn of_views<T: Number, O: Number, E: 'static>(
         Box::new(move |device| {
             let usual = [false, turned, false].map(Layout::dense);
             let [of_a, of_b, of_out] = layouts.unwrap_or(usual);
-            let a = of_a.placed(&planted(&factors[0], is_planted), [m, k]);
-            let b = of_b.placed(&factors[1], [k, n]);
+            // No number, where the type has such.
+            let unread = T::from_bits(u64::MAX);
+            let a = of_a.placed(&planted(&factors[0], is_planted), [m, k], unread);
+            let b = of_b.placed(&factors[1], [k, n], unread);
             let (a, b) = (
                 Buffer::from_slice(device, &a)?,
                 Buffer::from_slice(device, &b)?,
@@ -134,19 +137,22 @@ pub(super) fn of_views<T: Number, O: Number, E: 'static>(
             }))
         })
     };
-    let restored: Restored = match plan.layouts {
+    let expected: Expected = match plan.layouts {
         None => Box::new(Ok),
-        Some([.., of_out]) => Box::new(move |outputs| {
-            let outputs = outputs.iter();
-            outputs
-                .map(|memory| of_out.restored(memory, [m, n]))
-                .collect()
+        Some([.., of_out]) => Box::new(move |golden| {
+            // A launch leaves what lies between the elements of its result as it is.
+            let between = O::from_bits(u64::from_ne_bytes([POISON; 8]));
+            let memory = golden.iter().map(|matrix| {
+                let memory = of_out.placed(&matrix.to_vec::<O>()?, [m, n], between);
+                Array::from_slice([memory.len()], &memory)
+            });
+            memory.collect()
         }),
     };
     Made {
         golden: setup(None, false),
         setup: setup(plan.layouts, plan.planted),
-        restored,
+        expected,
         note: String::new(),
         times: 1,
     }

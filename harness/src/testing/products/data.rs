@@ -148,9 +148,7 @@ mod tests {
             .collect();
         assert_eq!(exponents.len(), 115);
         let small = numbers::<F8E4M3>(Kind::Infinite, 5, (1000, 2));
-        assert!(
-            small.iter().any(|it| it.to_f32().is_nan()),
-            "it has no infinity"
-        );
+        // It has no infinity.
+        assert!(small.iter().any(|it| it.to_f32() == -448.0));
     }
 }

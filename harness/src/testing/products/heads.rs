@@ -12,6 +12,9 @@ use super::data::Kind;
 use super::shapes::{Class, bounded, product};
 use super::{Drawn, ProductsOptions, Setup};
 
+/// Keys that `f16` takes at a time, of which its parts are multiples.
+const KEYS_OF_NARROW: usize = 128;
+
 /// What codes follow from: problems of one family have it in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Family {
@@ -98,9 +101,8 @@ pub(super) fn draw(options: &ProductsOptions, mut family: Random, one: Random) -
 fn drawn<T: Half>(options: &ProductsOptions, mut of_family: Random, mut one: Random) -> Drawn {
     let name = of_family.bits();
     let mut family = Family::random(&mut of_family);
-    if T::NARROW && family.split == 64 {
-        // Of `f16` a part is a multiple of 128 keys.
-        family.split = 128;
+    if T::NARROW {
+        family.split = family.split.next_multiple_of(KEYS_OF_NARROW);
     }
     let shape = shape(family, options.most, &mut one);
     let kind = logits_of(&mut one);
@@ -118,16 +120,23 @@ fn drawn<T: Half>(options: &ProductsOptions, mut of_family: Random, mut one: Ran
         kernel: format!("attention {dtype}"),
         family: format!("attention {dtype} {name}"),
         work,
-        candidates: space(shape),
+        candidates: candidates::<T>(shape),
         small: Setting {
             block: 16,
-            width: if T::NARROW { 128 } else { 16 },
+            width: if T::NARROW { KEYS_OF_NARROW } else { 16 },
             ..Setting::default()
         },
         golden: setup(false),
         setup: setup(options.planted),
-        restored: Box::new(Ok),
+        expected: Box::new(Ok),
     }
+}
+
+/// The settings worth trying, without those that the bits of `f16` would follow.
+fn candidates<T: Half>(shape: Shape) -> Vec<Setting> {
+    let all = space(shape).into_iter();
+    all.filter(|it| !T::NARROW || it.width == KEYS_OF_NARROW)
+        .collect()
 }
 
 /// Multiply-adds of so many queries of each head with one key, of both products.

@@ -1,7 +1,6 @@
 //! Where the elements of a matrix lie in memory.
 
-use exactile::internals::POISON;
-use exactile::{Array, Buffer, Error, Number, Result, TensorView, TensorViewMut};
+use exactile::{Buffer, Number, Result, TensorView, TensorViewMut};
 use exactile_core::random::Random;
 
 /// A matrix by rows, or by columns where it is `turned`, each with `pad` elements behind it, from element `start` on.
@@ -66,36 +65,18 @@ impl Layout {
         })
     }
 
-    /// The memory of a matrix that is given by rows. What lies between its elements is no number, where its type has such.
-    pub(super) fn placed<T: Number>(self, numbers: &[T], extents: [usize; 2]) -> Vec<T> {
-        let mut memory = vec![T::from_bits(u64::MAX); self.len(extents)];
+    /// The memory of a matrix that is given by rows, with this number between its elements.
+    pub(super) fn placed<T: Number>(
+        self,
+        numbers: &[T],
+        extents: [usize; 2],
+        between: T,
+    ) -> Vec<T> {
+        let mut memory = vec![between; self.len(extents)];
         for (place, &number) in self.places(extents).zip(numbers) {
             memory[place] = number;
         }
         memory
-    }
-
-    /// The matrix by rows, as one list.
-    ///
-    /// # Errors
-    /// A launch wrote between its elements.
-    pub(super) fn restored(self, memory: &Array, extents: [usize; 2]) -> Result<Array> {
-        let size = memory.dtype().bytes() as usize;
-        let mut is_gap = vec![true; memory.len()];
-        let mut bytes = Vec::with_capacity(extents[0] * extents[1] * size);
-        for place in self.places(extents) {
-            is_gap[place] = false;
-            bytes.extend_from_slice(&memory.bytes()[place * size..][..size]);
-        }
-        let elements = memory.bytes().chunks_exact(size).zip(&is_gap);
-        let touched =
-            |(element, is_gap): (&[u8], &bool)| *is_gap && element.iter().any(|&it| it != POISON);
-        if let Some(place) = elements.map(touched).position(|it| it) {
-            return Err(Error::Mismatch(format!(
-                "element {place} of the result's memory was written, and is none of the result"
-            )));
-        }
-        Array::from_bytes(memory.dtype(), [extents[0] * extents[1]], &bytes)
     }
 
     pub(super) fn view<T: Number>(
@@ -122,43 +103,19 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
-    use exactile::internals::POISON;
-    use exactile::{Array, DType};
-
     use super::Layout;
 
     #[test]
-    fn matrices_come_back_and_gaps_are_watched() {
+    fn matrices_lie_as_they_are_said_to() {
         let layout = Layout {
             turned: true,
             pad: 1,
             start: 2,
         };
-        let placed = layout.placed(&[1u8, 2, 3, 4, 5, 6], [2, 3]);
-        assert_eq!(placed, [255, 255, 1, 4, 255, 2, 5, 255, 3, 6, 255]);
-        let written = placed.map_gaps();
-        let memory = Array::from_bytes(DType::U8, [11], &written).expect("fits");
-        let restored = layout.restored(&memory, [2, 3]).expect("no gap is written");
-        assert_eq!(
-            (restored.shape(), restored.bytes()),
-            (&[6][..], &[1, 2, 3, 4, 5, 6][..])
-        );
-        let memory = Array::from_bytes(DType::U8, [11], &placed).expect("fits");
-        let told = layout
-            .restored(&memory, [2, 3])
-            .expect_err("gaps are written");
-        assert!(told.to_string().contains("element 0"), "{told}");
-    }
-
-    trait MapGaps {
-        fn map_gaps(&self) -> Vec<u8>;
-    }
-
-    impl MapGaps for Vec<u8> {
-        fn map_gaps(&self) -> Vec<u8> {
-            self.iter()
-                .map(|&it| if it == 255 { POISON } else { it })
-                .collect()
-        }
+        let placed = layout.placed(&[1u8, 2, 3, 4, 5, 6], [2, 3], 9);
+        assert_eq!(placed, [9, 9, 1, 4, 9, 2, 5, 9, 3, 6, 9]);
+        assert_eq!(layout.name(), "columns 1 apart from 2 on");
+        let rows = Layout::dense(false).placed(&[1u8, 2, 3, 4, 5, 6], [2, 3], 9);
+        assert_eq!(rows, [1, 2, 3, 4, 5, 6]);
     }
 }

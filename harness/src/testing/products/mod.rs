@@ -18,7 +18,7 @@ use exactile::{Device, Error, Result};
 use exactile_core::random::Random;
 use exactile_kernels::Setting;
 
-use self::arrays::{Plan, Restored};
+use self::arrays::{Expected, Plan};
 use self::data::Kind;
 use self::kernels::{Product, products};
 use self::layout::Layout;
@@ -106,7 +106,7 @@ struct Drawn {
     small: Setting,
     golden: Setup,
     setup: Setup,
-    restored: Restored,
+    expected: Expected,
 }
 
 /// What a run says while it goes on.
@@ -247,6 +247,6 @@ fn draw_product(
         },
         golden: made.golden,
         setup: made.setup,
-        restored: made.restored,
+        expected: made.expected,
     }
 }

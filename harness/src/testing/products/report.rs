@@ -11,7 +11,7 @@ use super::judge::{Tally, Wrong};
 use crate::bench::today;
 
 /// Of the settings that were to run, the part that must have run for the run to say something.
-const ENOUGH: f64 = 0.4;
+const ENOUGH: f64 = 0.33;
 
 /// A problem whose bits are not those of the CPU on a device.
 #[derive(Clone, Debug, Serialize)]
