@@ -15,6 +15,9 @@ use super::{Drawn, ProductsOptions, Setup};
 /// Keys that `f16` takes at a time, of which its parts are multiples.
 const KEYS_OF_NARROW: usize = 128;
 
+/// Below so many multiply-adds there are few heads.
+const FEW: u64 = 1 << 23;
+
 /// What codes follow from: problems of one family have it in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Family {
@@ -56,18 +59,20 @@ pub(super) enum Change {
 }
 
 impl Family {
-    fn random(random: &mut Random) -> Self {
+    /// Of few heads where there are to be few multiply-adds, so that there are more than a few keys.
+    fn random(random: &mut Random, most: u64) -> Self {
         let place = match random.below(8) {
             0..=2 => Place::All,
             3 | 4 => Place::Lengths,
             5 => Place::Starts,
             _ => Place::Pages(random.pick(&[8, 16, 64])),
         };
+        let heads = if most < FEW { 1 } else { 4 };
         let in_rows = matches!(place, Place::Starts | Place::Pages(_));
         Self {
             width: random.pick(&[64, 64, 80, 96, 128, 128, 256]),
-            key_heads: random.pick(&[1, 2, 3]),
-            group: random.pick(&[1, 1, 2, 3, 4, 8]),
+            key_heads: random.pick(&[1, 2, 3]).min(heads),
+            group: random.pick(&[1, 1, 2, 3, 4, 8]).min(2 * heads),
             causal: random.one_in(2),
             tokens_first: in_rows || random.one_in(2),
             few: random.one_in(3),
@@ -100,7 +105,7 @@ pub(super) fn draw(options: &ProductsOptions, mut family: Random, one: Random) -
 
 fn drawn<T: Half>(options: &ProductsOptions, mut of_family: Random, mut one: Random) -> Drawn {
     let name = of_family.bits();
-    let mut family = Family::random(&mut of_family);
+    let mut family = Family::random(&mut of_family, options.most);
     if T::NARROW {
         family.split = family.split.next_multiple_of(KEYS_OF_NARROW);
     }
@@ -120,7 +125,7 @@ fn drawn<T: Half>(options: &ProductsOptions, mut of_family: Random, mut one: Ran
         kernel: format!("attention {dtype}"),
         family: format!("attention {dtype} {name}"),
         work,
-        candidates: candidates::<T>(shape),
+        candidates: candidates::<T>(shape, family.split),
         small: Setting {
             block: 16,
             width: if T::NARROW { KEYS_OF_NARROW } else { 16 },
@@ -132,11 +137,12 @@ fn drawn<T: Half>(options: &ProductsOptions, mut of_family: Random, mut one: Ran
     }
 }
 
-/// The settings worth trying, without those that the bits of `f16` would follow.
-fn candidates<T: Half>(shape: Shape) -> Vec<Setting> {
+/// The settings worth trying whose keys divide a part, and of `f16` are those that its bits follow from.
+fn candidates<T: Half>(shape: Shape, split: usize) -> Vec<Setting> {
+    let divides = |keys: usize| split.is_multiple_of(keys);
+    let fits = |keys: usize| divides(keys) && (!T::NARROW || keys == KEYS_OF_NARROW);
     let all = space(shape).into_iter();
-    all.filter(|it| !T::NARROW || it.width == KEYS_OF_NARROW)
-        .collect()
+    all.filter(|it| fits(it.width)).collect()
 }
 
 /// Multiply-adds of so many queries of each head with one key, of both products.
@@ -146,7 +152,7 @@ fn of_shape(shape: Shape, queries: usize) -> u64 {
 
 fn shape(family: Family, most: u64, one: &mut Random) -> Shape {
     let mut shape = Shape {
-        sequences: one.pick(&[1, 2, 3]),
+        sequences: one.pick(&[1, 2, 3]).min(if most < FEW { 2 } else { 3 }),
         heads: family.key_heads * family.group,
         key_heads: family.key_heads,
         queries: one.pick(&[1, 1, 2, 4]),
