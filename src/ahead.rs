@@ -245,7 +245,10 @@ impl Job {
     }
 
     /// Why no multiprocessor of the device has room for a thread block of the code, if that is so.
-    pub(crate) fn shortage(&self, device: &Device) -> Result<Option<String>> {
+    ///
+    /// # Errors
+    /// The code does not compile.
+    pub fn shortage(&self, device: &Device) -> Result<Option<String>> {
         let mut shortage = None;
         self.each_code(device, &mut |runs| {
             if let Runs::Gpu(code) = runs {

@@ -1,5 +1,6 @@
 //! `exactile selftest`: the test suites that need no checkout of the sources.
 
+mod products;
 mod programs;
 
 use std::env;
@@ -16,6 +17,7 @@ use exactile_harness::testing::fuzz::{self, FuzzOptions, Said};
 use exactile_harness::testing::programs::{ProgramsOptions, faults};
 use exactile_harness::testing::{conformance, determinism, filetests, levels, planted, runtime};
 
+use self::products::Products;
 use self::programs::Programs;
 use super::math::Math;
 use super::progress::Progress;
@@ -32,6 +34,7 @@ enum Suite {
     Conformance(Conformance),
     Determinism(Determinism),
     Filetests(Filetests),
+    Products(Products),
     Programs(Programs),
     Faults(Faults),
     Fuzz(Fuzz),
@@ -45,6 +48,7 @@ impl Selftest {
             Suite::Conformance(conformance) => conformance.execute(),
             Suite::Determinism(determinism) => determinism.execute(),
             Suite::Filetests(filetests) => filetests.execute(),
+            Suite::Products(products) => products.execute(),
             Suite::Programs(programs) => programs.execute(),
             Suite::Faults(faults) => faults.execute(),
             Suite::Fuzz(fuzz) => fuzz.execute(),

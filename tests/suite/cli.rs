@@ -283,6 +283,39 @@ fn the_ops_are_listed() {
 }
 
 #[test]
+fn products_are_drawn_and_compared() {
+    let folder = Folder::new("products");
+    let arguments = [
+        "selftest",
+        "products",
+        "--only",
+        "5",
+        "--most",
+        "5000",
+        "--schedules",
+        "2",
+        "--device",
+        "cpu",
+        "--out",
+        "found.json",
+    ];
+    let output = folder.run(&arguments);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        text.contains("1 problems, 4 results compared, 0 failures"),
+        "{text}"
+    );
+    let report = std::fs::read_to_string(folder.path("found.json")).expect("is written");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("is JSON");
+    assert_eq!(
+        (&report["from"], &report["compared"]),
+        (&5.into(), &4.into())
+    );
+    assert_eq!(report["devices"]["cpu"]["settings"], 2);
+}
+
+#[test]
 fn the_fuzzer_runs_cases_in_another_process() {
     let folder = Folder::new("fuzz");
     let output = folder.run(&["selftest", "fuzz", "--seconds", "1", "--seed", "3"]);

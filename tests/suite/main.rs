@@ -26,6 +26,7 @@ mod conformance;
 mod correct;
 mod debug;
 mod determinism;
+mod drawn;
 #[cfg(all(feature = "nvptx", target_os = "linux"))]
 mod driver;
 mod each;

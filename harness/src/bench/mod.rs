@@ -32,6 +32,7 @@ use exactile::internals;
 pub use peers::{Library, PeersCommand};
 pub(crate) use report::today;
 pub use report::{Failure, PeerTime, Report, Row};
+pub(crate) use sample::draw;
 pub use sample::{Sample, Sampling};
 
 use clock::Clock;

@@ -59,7 +59,7 @@ impl Sample {
 
 /// Draws different settings: tile sizes of the candidates, or the kernel's own, and for each field of the schedule the
 /// compiler's choice, or as often a number worth a try. There are fewer where a kernel has no more. A CPU takes no notice of a schedule.
-pub(super) fn draw(
+pub(crate) fn draw(
     sampling: Sampling,
     name: &str,
     candidates: &[Setting],

@@ -352,7 +352,8 @@ const HEAD: &str = "\
 Written by `BLESS=1 cargo test --test suite determinism`, which runs all of it, on the block interpreter, the CPU and the
 interpreter of a GPU's lanes. `exactile selftest determinism` prints the same table with a GPU where there is one; no GPU
 wrote this page. The interpreter of lanes computes approximate functions exactly, so below `exact` a GPU differs in more
-places than the page shows.
+places than the page shows. Products of matrices and attention have more shapes, types, layouts and schedules than a table holds:
+`exactile selftest products` draws some by a seed, and compares each with the CPU at `exact`.
 
 | level | what a kernel gains over the next level | what still keeps the bits |
 |---|---|---|

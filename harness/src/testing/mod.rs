@@ -8,6 +8,7 @@ pub mod filetests;
 pub mod fuzz;
 pub mod levels;
 pub mod planted;
+pub mod products;
 pub mod programs;
 pub mod runtime;
 

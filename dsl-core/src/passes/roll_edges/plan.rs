@@ -233,7 +233,10 @@ impl Finding<'_> {
         };
         let even =
             elements.is_multiple_of(parts) && op.operands().iter().all(|&value| divides(value));
-        let regular = if let Op::Places(op::Places { values }) = op {
+        if !even {
+            return false;
+        }
+        if let Op::Places(op::Places { values }) = op {
             are_regular(values, parts)
         } else if let Op::ShuffleVector(op::ShuffleVector { a, indices, .. }) = op {
             let (each, own) = (self.count(*a) as u32 / parts as u32, elements / parts);
@@ -245,8 +248,7 @@ impl Finding<'_> {
             self.count(access.offset) > 1
         } else {
             matches!(op, Op::Constant(_) | Op::Splat(_)) || op.is(Trait::elementwise)
-        };
-        even && regular
+        }
     }
 }
 

@@ -23,6 +23,7 @@ impl Checker<'_> {
             "fold" => passes::fold::fold,
             "carried" => passes::carried::drop_unchanged,
             "late_zeros" => passes::late_zeros::late_zeros,
+            "roll_edges" => passes::roll_edges::roll_edges,
             "cse" => passes::cse::cse,
             "licm" => passes::licm::licm,
             "dce" => passes::dce::dce,
