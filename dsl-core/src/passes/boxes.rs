@@ -227,11 +227,11 @@ fn counted_regions(func: &Func) -> Vec<(Region, Region)> {
 }
 
 /// Whether a bulk copy can bring a box to a product that groups of so many warps share, or take one from shared memory. Where
-/// accesses are checked, a program may end beside one that is checked, and no copy may be under way then.
+/// accesses are checked, a program may end beside one that is checked, and no copy may be under way then, in either direction.
 #[must_use]
 pub fn is_copied(func: &Func, load: Inst, share: Share, may_end: &dyn Fn(&Op) -> bool) -> bool {
     if let Op::StoreBox(op) = func.op(load) {
-        return stores::is_taken(func, op, share);
+        return stores::is_taken(func, op, share, may_end);
     }
     let mut regions = counted_regions(func).into_iter();
     let own = regions.find(|&(region, _)| func.region(region).insts.contains(&load));

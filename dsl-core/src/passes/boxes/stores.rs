@@ -40,30 +40,45 @@ pub(super) fn results(func: &Func, share: Share) -> Vec<Inst> {
     stores.collect()
 }
 
-/// Whether a bulk copy takes a box that is stored here.
-pub(super) fn is_taken(func: &Func, op: &op::StoreBox, share: Share) -> bool {
+/// Whether a bulk copy takes a box that is stored here. In a loop it is under way while the next iteration runs, beside which the
+/// program may not end.
+pub(super) fn is_taken(
+    func: &Func,
+    op: &op::StoreBox,
+    share: Share,
+    may_end: &dyn Fn(&Op) -> bool,
+) -> bool {
     let ty = func.ty(op.value);
     let inner = inner_axis(func, &op.strides);
     let slot = inner.zip(ty.dtype());
-    let in_loop = in_loop(func, op.base);
+    let loops = loops_that_touch(func, op.base);
+    let in_loop = !loops.is_empty();
+    let mut ends = false;
+    for region in loops.into_iter().flatten() {
+        func.walk(region, &mut |inst| ends |= may_end(func.op(inst)));
+    }
     slot.is_some_and(|(inner, dtype)| fits((ty.shape, inner, dtype), in_loop, share))
         && is_alone(func, op.base)
+        && !ends
 }
 
-/// Whether a loop touches what is at a pointer.
-fn in_loop(func: &Func, base: Value) -> bool {
-    let mut found = false;
-    for inst in func.all_insts() {
+/// The regions of each loop that touches what is at a pointer.
+fn loops_that_touch(func: &Func, base: Value) -> Vec<Vec<Region>> {
+    let loops = func.all_insts().into_iter().filter_map(|inst| {
         let op = func.op(inst);
-        if let Some(Control::For(_) | Control::While(_)) = op.control() {
-            for region in op.regions() {
-                func.walk(region, &mut |inner| {
-                    found |= func.op(inner).operands().contains(&base);
-                });
-            }
+        let loops = matches!(op.control(), Some(Control::For(_) | Control::While(_)));
+        loops.then(|| op.regions())
+    });
+    let touches = |regions: &Vec<Region>| {
+        let mut found = false;
+        for &region in regions {
+            func.walk(region, &mut |inner| {
+                found |= func.op(inner).operands().contains(&base);
+            });
         }
-    }
-    found
+        found
+    };
+    loops.filter(touches).collect()
 }
 
 /// Whether shared memory holds a tile as bulk copies take it: all of it, or in a loop, beside operands, two parts if its rows can
@@ -154,7 +169,7 @@ impl Known<'_> {
         }
         let array = self.in_box(op.offsets, op.mask?)?;
         let ty = self.func.ty(op.value);
-        let in_loop = in_loop(self.func, op.base);
+        let in_loop = !loops_that_touch(self.func, op.base).is_empty();
         fits((ty.shape, array.inner()?, ty.dtype()?), in_loop, share).then_some(array)
     }
 }
