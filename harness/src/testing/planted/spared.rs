@@ -116,6 +116,19 @@ const SPARED: &[Spared] = &[
         fault: "a fence is missing",
         functions: &["schedule/nested.bir @deep", "schedule/nested.bir @turns"],
     },
+    // Each run has one product, and lanes that store its results meet before the next one.
+    Spared {
+        fault: BARRIER,
+        functions: &["schedule/nested.bir @ends"],
+    },
+    Spared {
+        fault: "homes: a barrier is missing",
+        functions: &["schedule/nested.bir @ends"],
+    },
+    Spared {
+        fault: "pipeline: a barrier is missing",
+        functions: &["schedule/nested.bir @ends"],
+    },
     // All meet while results leave, between the products of a run and the first copies of the next one.
     Spared {
         fault: "a wait for a phase is missing",
