@@ -58,23 +58,22 @@ pub(crate) fn place_in_turn(
     [row * bm, column * bn]
 }
 
-/// Programs that take tiles of a product in turns.
-pub(crate) struct Turns {
-    /// One for each multiprocessor, or thread of a CPU.
-    pub(crate) programs: usize,
-    /// The rows and the columns of a tile.
-    pub(crate) tile: [usize; 2],
-}
-
-impl Turns {
-    /// Those of a product of `m` rows and `n` columns, if there are more tiles than multiprocessors: the next one comes while the
-    /// results of the last one leave.
-    pub(crate) fn of(device: &Device, [m, n]: [usize; 2], setting: &Setting) -> Option<Self> {
-        let tile = [setting.block_or(128), setting.width_or(256)];
-        let programs = device.multiprocessors();
-        let tiles = m.div_ceil(tile[0]).saturating_mul(n.div_ceil(tile[1]));
-        (tiles > programs).then_some(Self { programs, tile })
-    }
+/// How many programs take tiles of a product of `m` rows and `n` columns in turns, one for each multiprocessor, and a setting
+/// that states the tile; nothing where there are no more tiles than that, each of which has a program then.
+pub(crate) fn turns(
+    device: &Device,
+    [m, n]: [usize; 2],
+    setting: &Setting,
+) -> Option<(usize, Setting)> {
+    let (block, width) = (setting.block_or(128), setting.width_or(256));
+    let programs = device.multiprocessors();
+    let tiles = m.div_ceil(block).saturating_mul(n.div_ceil(width));
+    let stated = Setting {
+        block,
+        width,
+        ..*setting
+    };
+    (tiles > programs).then_some((programs, stated))
 }
 
 /// The grid of tiles `[bm, bn]` over a product, the columns first, as [`tile_origin`] takes them.

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result, TensorView, f16};
 
-use crate::product::{self, GROUP, Turns, grid, place_in_turn, stages};
+use crate::product::{self, GROUP, grid, place_in_turn, stages, turns};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// The terms that share a scale in [`block_scaled_matmul()`], and bytes of a row that are multiplied at a time.
@@ -266,20 +266,18 @@ pub fn launch_float8<Q: Float + Number, T: Float + Number>(
 ) -> Result<()> {
     check_shape(out.len(), &[m, n])?;
     let device = out.device().clone();
-    let turns = Turns::of(&device, [m, n], setting);
+    let turns = turns(&device, [m, n], setting);
+    let setting = turns.as_ref().map_or(setting, |(_, stated)| stated);
     let kernel = float8_matmul::<Q, T>().promoted(is_promoted);
-    let kernel = kernel.in_turns(turns.is_some()).by(setting);
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
+        .in_turns(turns.is_some())
+        .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
     let arguments = (a, b, out.view_mut([m, n])?, scale);
     match turns {
-        Some(Turns { programs, tile }) => {
-            let kernel = kernel.bm(tile[0]).bn(tile[1]);
-            kernel.launch(&device, programs, arguments)
-        }
-        None => {
-            let kernel = setting.tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn));
-            kernel.launch(&device, (), arguments)
-        }
+        Some((programs, _)) => kernel.launch(&device, programs, arguments),
+        None => kernel.launch(&device, (), arguments),
     }
 }
 
@@ -298,19 +296,21 @@ pub fn launch_rows<T: Numeric + Number, A: Numeric + Number>(
     check_shape(out.len(), &[m, n])?;
     let device = out.device().clone();
     // Sums of `f32` are looked through for NaN behind their loop, and take twice as long in turns.
-    let turns = Turns::of(&device, [m, n], setting).filter(|_| T::DTYPE.bytes() < 4);
-    let kernel = rows_matmul::<T, A>().in_turns(turns.is_some()).by(setting);
+    let turns = turns(&device, [m, n], setting).filter(|_| T::DTYPE.bytes() < 4);
+    let setting = turns.as_ref().map_or(setting, |(_, stated)| stated);
+    let kernel = setting
+        .tiles(
+            rows_matmul::<T, A>(),
+            |it, bm| it.bm(bm),
+            |it, bn| it.bn(bn),
+        )
+        .in_turns(turns.is_some())
+        .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
     let arguments = (a, b, out.view_mut([m, n])?);
     match turns {
-        Some(Turns { programs, tile }) => {
-            let kernel = kernel.bm(tile[0]).bn(tile[1]);
-            kernel.launch(&device, programs, arguments)
-        }
-        None => {
-            let kernel = setting.tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn));
-            kernel.launch(&device, (), arguments)
-        }
+        Some((programs, _)) => kernel.launch(&device, programs, arguments),
+        None => kernel.launch(&device, (), arguments),
     }
 }
 

@@ -132,11 +132,10 @@ fn pipelined(
     };
     let mut rings = BTreeMap::new();
     let uses = Uses::new(&func, indices, target);
-    let counted = is_counted(&func, inst);
     let ahead = Ahead::find(&func, op.body, &mut |load| {
         let found = uses
             .ring(load)
-            .filter(|_| counted || !matches!(func.op(load), Op::CopyBox(_)));
+            .filter(|_| !matches!(func.op(load), Op::CopyBox(_)) || is_counted(&func, inst));
         found.is_some_and(|found| rings.insert(load, found).is_none())
     });
     if ahead.loads.is_empty() {
