@@ -37,7 +37,7 @@ pub(crate) struct Bench {
     /// One thread of the CPU, also for the peers
     #[arg(long)]
     one_core: bool,
-    /// Only these kernels
+    /// Only these kernels, or rows such as `tensor_matmul bf16 1024x1024x1024`
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Additions and softmax of 2^10 to 2^30 elements in place of all kernels, for `exactile plot sizes`
@@ -209,16 +209,22 @@ impl Bench {
             false => subjects(size),
         };
         for wanted in &self.only {
-            if !subjects.iter().any(|subject| subject.case.kernel == wanted) {
-                let names = subjects.iter().map(|subject| subject.case.kernel);
-                let names = BTreeSet::from_iter(names);
+            if !subjects.iter().any(|subject| subject.is(wanted)) {
+                let is_close =
+                    |title: &&String| title.split(' ').next() == wanted.split(' ').next();
+                let titles: Vec<String> = subjects.iter().map(Subject::title).collect();
+                let mut found: BTreeSet<&str> =
+                    titles.iter().filter(is_close).map(String::as_str).collect();
+                if found.is_empty() {
+                    found.extend(subjects.iter().map(|subject| subject.case.kernel));
+                }
                 return Err(Error::Invalid(format!(
-                    "no kernel `{wanted}`, found {names:?}"
+                    "no kernel or row `{wanted}`, found {found:?}"
                 )));
             }
         }
         if !self.only.is_empty() {
-            subjects.retain(|subject| self.only.iter().any(|name| name == subject.case.kernel));
+            subjects.retain(|subject| self.only.iter().any(|wanted| subject.is(wanted)));
         }
         Ok(subjects)
     }

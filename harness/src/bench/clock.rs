@@ -1,12 +1,15 @@
 //! Times launches: by the events of a GPU, in one of three regimes, by the clock of the host
 //! otherwise.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use exactile::internals::{self, GpuClock};
 use exactile::{Device, Error, Result};
+use exactile_kernels::Setting;
 use serde::{Deserialize, Serialize};
+
+use super::bursts::Bursts;
+use crate::demo::Problem;
 
 /// Bytes that a GPU writes before each timed launch: ten times its cache, and more time than a host
 /// needs to put the launch in line. The peers write as many.
@@ -14,9 +17,6 @@ const FLUSH: usize = 512 << 20;
 
 /// Least and most launches of one measurement.
 const LAUNCHES: (usize, usize) = (3, 400);
-
-/// Launches that say how many fill a burst.
-const PROBES: usize = 4;
 
 /// What a GPU does before a launch that is timed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -29,14 +29,6 @@ pub enum Regime {
     Rested,
     /// It runs bursts of launches back to back: the clock rate is what the power allows.
     Sustained,
-}
-
-/// Launches back to back, those that are timed behind others of the same kernel.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Burst {
-    pub(super) rest: Duration,
-    pub(super) untimed: Duration,
-    pub(super) timed: Duration,
 }
 
 impl Regime {
@@ -70,25 +62,11 @@ impl Regime {
         match self {
             Self::Flushed => "CUDA events, 512 MiB written before each launch",
             Self::Rested => {
-                "CUDA events about launches back to back over 2.5 ms, after 30 ms of rest and 2.5 ms of the same kernel; peers replay a graph"
+                "CUDA events about launches back to back over 2.5 ms, after 30 ms of rest and 2.5 ms of the same kernel; by graphs, but launches of several kernels by this crate as they are"
             }
             Self::Sustained => {
-                "CUDA events about launches back to back over 16 ms, right after 16 ms of the same kernel; peers replay a graph"
+                "CUDA events about launches back to back over 16 ms, right after 16 ms of the same kernel; by graphs, but launches of several kernels by this crate as they are"
             }
-        }
-    }
-
-    /// The burst of the regime; none where launches are timed one by one.
-    pub(super) fn burst(self) -> Option<Burst> {
-        let burst = |rest, each| Burst {
-            rest: Duration::from_micros(rest),
-            untimed: Duration::from_micros(each),
-            timed: Duration::from_micros(each),
-        };
-        match self {
-            Self::Flushed => None,
-            Self::Rested => Some(burst(30_000, 2_500)),
-            Self::Sustained => Some(burst(0, 16_000)),
         }
     }
 }
@@ -96,14 +74,14 @@ impl Regime {
 /// The clock of a device.
 pub(super) enum Clock {
     Host,
-    Gpu(GpuClock),
+    Gpu(Device, GpuClock),
 }
 
 impl Clock {
     pub(super) fn new(device: &Device) -> Result<Self> {
         match internals::gpu(device) {
             None => Ok(Self::Host),
-            Some(gpu) => GpuClock::new(gpu, FLUSH).map(Self::Gpu),
+            Some(gpu) => Ok(Self::Gpu(device.clone(), GpuClock::new(gpu, FLUSH)?)),
         }
     }
 
@@ -111,7 +89,7 @@ impl Clock {
     pub(super) fn method(&self, regime: Regime) -> &'static str {
         match self {
             Self::Host => "host clock, caches as they are",
-            Self::Gpu(_) => regime.method(),
+            Self::Gpu(..) => regime.method(),
         }
     }
 
@@ -122,7 +100,7 @@ impl Clock {
                 launch()?;
                 Ok(begin.elapsed().as_secs_f64())
             }
-            Self::Gpu(clock) => {
+            Self::Gpu(_, clock) => {
                 clock.flush()?;
                 clock.time(1, launch)
             }
@@ -138,30 +116,23 @@ impl Clock {
         median_over(time, &mut || self.time(launch))
     }
 
-    /// The median time of a launch in seconds, from launches over about the given time in a regime.
+    /// The median time of a launch in seconds, from launches over about the given time in a regime. Bursts replay a graph of
+    /// launches where these come without memory of their own.
     ///
     /// # Errors
-    ///
     /// Bursts need a GPU.
     pub(super) fn round(
         &mut self,
         regime: Regime,
         time: Duration,
-        launch: &mut dyn FnMut() -> Result<()>,
+        problem: &mut Problem,
+        setting: &Setting,
     ) -> Result<f64> {
         match (regime.burst(), self) {
-            (None, clock) => clock.median(time, launch),
-            (Some(burst), Self::Gpu(clock)) => {
-                launch()?;
-                let once = clock.time(PROBES, launch)? / PROBES as f64;
-                median_over(time, &mut || {
-                    thread::sleep(burst.rest);
-                    for _ in 0..launches(burst.untimed, once) {
-                        launch()?;
-                    }
-                    let timed = launches(burst.timed, once);
-                    Ok(clock.time(timed, launch)? / timed as f64)
-                })
+            (None, clock) => clock.median(time, &mut || problem.launch(setting)),
+            (Some(burst), Self::Gpu(device, clock)) => {
+                let mut bursts = Bursts::new(device, clock, problem, setting)?;
+                median_over(time, &mut || bursts.time(burst))
             }
             (Some(_), Self::Host) => Err(Error::Invalid(format!(
                 "the regime `{}` is of a GPU; leave it out on a CPU",
@@ -169,11 +140,6 @@ impl Clock {
             ))),
         }
     }
-}
-
-/// Launches of so many seconds each that take at least the given time.
-fn launches(time: Duration, once: f64) -> usize {
-    (time.as_secs_f64() / once).ceil().max(1.0) as usize
 }
 
 /// The median of measurements over about the given time.

@@ -259,9 +259,8 @@ impl Contest<'_> {
             for &(name, setting) in &contestants {
                 let seconds = match setting {
                     Some(setting) => {
-                        let launch = &mut || problem.launch(&setting);
                         device.trust_proofs(name != CHECKED);
-                        let seconds = self.clock.round(regime, time, launch);
+                        let seconds = self.clock.round(regime, time, problem, &setting);
                         device.trust_proofs(true);
                         Some(seconds?)
                     }

@@ -6,6 +6,7 @@
 //! caches were flushed, rested, or sustained. Every result of this crate is judged: bits where they are
 //! promised, the standard tolerance elsewhere.
 
+mod bursts;
 mod clock;
 pub mod compile;
 mod contest;
@@ -51,6 +52,18 @@ pub struct Subject {
     pub formula: &'static str,
 }
 
+impl Subject {
+    /// The kernel, the type and the extents, as a row of the report begins.
+    pub fn title(&self) -> String {
+        report::title(&self.case)
+    }
+
+    /// Whether this is its kernel or its title.
+    pub fn is(&self, wanted: &str) -> bool {
+        self.case.kernel == wanted || self.title() == wanted
+    }
+}
+
 /// How to measure.
 pub struct Plan {
     /// What runs this crate's kernels.
@@ -89,7 +102,7 @@ pub fn run(
     let mut peers = Peers::new(plan.peers.clone());
     let mut copies = CopyRates::default();
     for subject in subjects {
-        let name = report::title(&subject.case);
+        let name = subject.title();
         if report.has(&subject.case) {
             say(&format!("{name}: measured before"));
             continue;

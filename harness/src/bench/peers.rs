@@ -15,7 +15,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::clock::{Burst, Regime};
+use super::bursts::Burst;
+use super::clock::Regime;
 use super::report::title;
 use crate::demo::Case;
 use exactile::{Error, Result};
