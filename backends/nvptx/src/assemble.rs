@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 use crate::generator;
-use crate::inlined::with_place;
+use crate::inlined::explained;
 use crate::ptx::{Ptx, names_lines};
 
 /// Names a `ptxas`, which then assembles all kernels.
@@ -186,7 +186,7 @@ fn in_folder(folder: &Path, error: &std::io::Error) -> Error {
 fn assembled(ptxas: &Path, ptx: &str, arguments: &[&OsStr]) -> Result<(String, String)> {
     run(ptxas, arguments).map_err(|error| {
         if let Error::Tool(refusal) = error {
-            Error::Tool(with_place(ptx, refusal))
+            Error::Tool(explained(ptx, refusal))
         } else {
             error
         }

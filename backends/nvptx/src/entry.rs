@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use crate::driver::{Context, call, text_of};
 use crate::error::{Error, Result};
-use crate::inlined::with_place;
+use crate::inlined::explained;
 use crate::kernel::Kernel;
 use crate::launch::{FEW, Placed, Words, marshal};
 use crate::ptx::Ptx;
@@ -75,7 +75,7 @@ impl Context {
         ));
         if let Err(Error::BadImage(reason)) = loaded {
             let refusal = format!("{reason}\n{}", text_of(&log));
-            return Err(Error::BadImage(with_place(ptx.text(), refusal)));
+            return Err(Error::BadImage(explained(ptx.text(), refusal)));
         }
         loaded?;
         Ok(Module {

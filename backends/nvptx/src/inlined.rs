@@ -1,4 +1,5 @@
-//! Where inline PTX stands in the text of a kernel, so that what an assembler refuses names the kernel's line.
+//! What an assembler refuses, in the words of a kernel: the line where inline PTX stands, and the part of the schedule that leaves
+//! too few registers.
 
 /// What the comment before inline PTX begins with.
 const MARK: &str = "// inline PTX of ";
@@ -16,12 +17,26 @@ pub(crate) fn comment(loc: &exactile_core::diagnostic::Loc) -> String {
     format!("{MARK}{place}\n")
 }
 
-/// What an assembler says of a text, with the line of the kernel where that is of inline PTX.
-pub(crate) fn with_place(text: &str, refusal: String) -> String {
-    match place(text, &refusal) {
-        Some(place) => format!("{}\nthis is the inline PTX of {place}", refusal.trim_end()),
+/// What an assembler says of a text, with the line of the kernel where that is of inline PTX, and with what to state where an
+/// instruction needs more registers than a lane may have.
+pub(crate) fn explained(text: &str, refusal: String) -> String {
+    let place = place(text, &refusal).map(|place| format!("this is the inline PTX of {place}"));
+    match place.or_else(|| too_few(&refusal)) {
+        Some(note) => format!("{}\n{note}", refusal.trim_end()),
         None => refusal,
     }
+}
+
+fn too_few(refusal: &str) -> Option<String> {
+    let (_, least) = refusal
+        .split_once("Insufficient registers")?
+        .1
+        .split_once("register target of ")?;
+    let least: String = least.chars().take_while(char::is_ascii_digit).collect();
+    Some(format!(
+        "the schedule leaves a lane too few registers for one of its instructions: state `registers` of {least} or more, or smaller \
+         tiles, more warps, or a smaller `occupancy`"
+    ))
 }
 
 /// The line of the kernel whose inline PTX holds the line of the text that the refusal names first.
@@ -43,11 +58,22 @@ mod tests {
     fn what_is_refused_inside_inline_ptx_names_its_line() {
         let text = "mov.u32 %r1, %r2;\n\t// begin inline asm\n\t// inline PTX of a.rs:7:3\n\
                     \tnop.b32 %r3;\n\t// end inline asm\nret;\n";
-        let named = |line: usize| with_place(text, format!("ptxas x.ptx, line {line}; error : no"));
+        let named = |line: usize| explained(text, format!("ptxas x.ptx, line {line}; error : no"));
         assert!(named(4).ends_with("this is the inline PTX of a.rs:7:3"));
         for line in [1, 6] {
             assert!(!named(line).contains("inline PTX"));
         }
-        assert_eq!(with_place(text, "no line".to_string()), "no line");
+        assert_eq!(explained(text, "no line".to_string()), "no line");
+    }
+
+    #[test]
+    fn too_few_registers_name_the_schedule() {
+        let refusal = "ptxas fatal   : (C7600) Insufficient registers (32) to compile instruction at line 9 in function f. \
+                       Try to compile with register target of 90 or higher.";
+        let explained = explained("", refusal.to_string());
+        assert!(
+            explained.contains("state `registers` of 90 or more"),
+            "{explained}"
+        );
     }
 }
