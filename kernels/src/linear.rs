@@ -70,6 +70,11 @@ pub fn launch<T: Float + Number>(
         return few_rows(turned, bias, activation, out, setting);
     }
     let kernel = linear::<T>().function(place(activation)).turned(false);
+    // A lane has code for each of its elements: of a wider tile it is more than the bound.
+    let setting = &match activation {
+        Some(_) => setting.at_most(128, n),
+        None => *setting,
+    };
     let kernel = setting
         .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);

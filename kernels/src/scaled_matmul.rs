@@ -1,7 +1,7 @@
 //! Products of matrices of 8-bit numbers with scales.
 
 use exactile::prelude::*;
-use exactile::{Number, Result, TensorView, f16};
+use exactile::{Number, Result, TensorView};
 
 use crate::product::{self, GROUP, grid, place_in_turn, stages, turns};
 use crate::setting::{Settable, Setting, check_shape};
@@ -56,22 +56,17 @@ pub fn block_scaled_matmul<
     scales: Ptr<f32>,
     out: TensorMut<T, 2>,
 ) {
-    require(Q::DTYPE.bits() == 8, "numbers of 8 bits, which `f16` holds");
+    require(Q::DTYPE.bits() == 8, "floats of 8 bits");
     let [row, column] = tile_origin([BM, BN], GROUP);
-    let at = column + arange(0, BN);
-    let own_scales = scales + at / BLOCK * row_scales.extent(1);
+    let own_scales = scales + column / BLOCK * row_scales.extent(1);
     let mut sum = zeros::<f32>([BM, BN]);
-    for k in range(0, a.extent(1)).step(BLOCK).stages(3) {
+    for k in range(0, a.extent(1)).step(BLOCK).stages(stages([BM, BN])) {
         let block = k / BLOCK;
-        let left = a.tile([BM, BLOCK]).at_offset([row, k]).load().to::<f16>();
-        let right = b
-            .tile([BLOCK, BN])
-            .at_offset([k, column])
-            .load()
-            .to::<f16>();
+        let left = a.tile([BM, BLOCK]).at_offset([row, k]).load();
+        let right = b.tile([BLOCK, BN]).at_offset([k, column]).load();
         let rows = row_scales.tile([BM, 1]).at_offset([row, block]).load();
-        let columns = load(own_scales + block).mask(at < b.extent(1));
-        sum += dot(left, right, zeros::<f32>([BM, BN])) * (rows * columns.expand(0));
+        let part = dot_with(Precision::Hopper, left, right, zeros::<f32>([BM, BN]));
+        sum += part * (rows * load(own_scales + block));
     }
     let out = out.tile([BM, BN]).at_offset([row, column]);
     out.store(sum.to::<T>());
@@ -266,6 +261,11 @@ pub fn launch_float8<Q: Float + Number, T: Float + Number>(
 ) -> Result<()> {
     check_shape(out.len(), &[m, n])?;
     let device = out.device().clone();
+    // Of the parts that are promoted a lane holds as many sums again.
+    let setting = &match is_promoted {
+        true => setting.at_most(128, n),
+        false => *setting,
+    };
     let turns = turns(&device, [m, n], setting);
     let setting = turns.as_ref().map_or(setting, |(_, stated)| stated);
     let kernel = float8_matmul::<Q, T>().promoted(is_promoted);

@@ -45,6 +45,14 @@ impl Setting {
         chosen(self.block, otherwise)
     }
 
+    /// The same, whose tiles of a result with so many columns have at most `width` where they are not set.
+    pub(crate) fn at_most(&self, width: usize, columns: usize) -> Self {
+        match self.width == 0 && columns > width {
+            true => Self { width, ..*self },
+            false => *self,
+        }
+    }
+
     /// The two extents of a tile, with warps and stages.
     pub(crate) fn staged((block, width, warps, stages): (usize, usize, u32, u32)) -> Self {
         Self {
