@@ -36,12 +36,12 @@ enum Operation {
 
 impl Operation {
     fn of(opcode: InstructionOpcode) -> Option<Self> {
-        match opcode {
-            InstructionOpcode::Add => Some(Self::Add),
-            InstructionOpcode::Sub => Some(Self::Sub),
-            InstructionOpcode::Mul => Some(Self::Mul),
-            _ => None,
-        }
+        let known = [
+            (InstructionOpcode::Add, Self::Add),
+            (InstructionOpcode::Sub, Self::Sub),
+            (InstructionOpcode::Mul, Self::Mul),
+        ];
+        known.into_iter().find(|it| it.0 == opcode).map(|it| it.1)
     }
 
     fn on(self, lhs: i64, rhs: i64) -> i64 {
