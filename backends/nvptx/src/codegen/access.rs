@@ -9,9 +9,9 @@ use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue};
 
 use super::Emitter;
+use super::address::Addresses;
 use super::value::Elements;
 use crate::error::{Error, Result};
-use crate::memory::element_address;
 
 /// What an access is told about its memory.
 struct Target {
@@ -66,7 +66,10 @@ impl Target {
 
 /// One access of a wider one: some elements that one instruction moves.
 struct Piece<'c> {
-    address: PointerValue<'c>,
+    /// An address that it may share with others.
+    base: PointerValue<'c>,
+    /// How many elements it is behind that.
+    distance: i64,
     /// Which of several offsets it follows.
     at: usize,
     first: usize,
@@ -189,17 +192,13 @@ impl<'c> Emitter<'_, 'c> {
         let indices = self.indices(offset)?;
         let run = count / indices.len();
         let step = run.min((target.align / target.dtype.bytes()) as usize);
-        let mut pieces = Vec::new();
+        let (mut pieces, mut known) = (Vec::new(), Addresses::default());
         for (at, &index) in indices.iter().enumerate() {
-            let address = element_address(&self.builder, element, pointer, index)?;
+            let (base, distance) = self.common_address(&mut known, element, (pointer, index))?;
             for first in (0..run).step_by(step) {
-                let distance = self.int(64, first as i64);
-                let address = match first {
-                    0 => address,
-                    _ => element_address(&self.builder, element, address, distance)?,
-                };
                 pieces.push(Piece {
-                    address,
+                    base,
+                    distance: distance.wrapping_add(first as i64),
                     at,
                     first: at * run + first,
                     count: step,
@@ -223,10 +222,16 @@ impl<'c> Emitter<'_, 'c> {
             .collect()
     }
 
+    fn address_of(&self, target: &Target, piece: &Piece<'c>) -> Result<PointerValue<'c>> {
+        let element = self.memory_type(target.dtype);
+        self.address_behind(element, (piece.base, piece.distance))
+    }
+
     fn plain_load(&self, target: &Target, piece: &Piece<'c>) -> Result<Elements<'c>> {
         let element = self.memory_type(target.dtype);
         let ty = vector_type(element, piece.count)?;
-        let loaded = self.builder.build_load(ty, piece.address, "")?;
+        let address = self.address_of(target, piece)?;
+        let loaded = self.builder.build_load(ty, address, "")?;
         if let Some(load) = loaded.as_instruction_value() {
             load.set_alignment(piece.count as u32 * target.dtype.bytes())?;
         }
@@ -260,7 +265,8 @@ impl<'c> Emitter<'_, 'c> {
             [scalar] => scalar,
             _ => self.pack(&stored)?.into(),
         };
-        let store = self.builder.build_store(piece.address, value)?;
+        let address = self.address_of(target, piece)?;
+        let store = self.builder.build_store(address, value)?;
         store.set_alignment(piece.count as u32 * target.dtype.bytes())?;
         Ok(())
     }
@@ -283,8 +289,9 @@ impl<'c> Emitter<'_, 'c> {
                 .struct_type(&vec![ty; count as usize], false)
                 .into(),
         };
+        let (address, distance) = self.address_and_distance(target, piece)?;
         let text = format!(
-            "{}{}{}b{bits} {}, [${count}];",
+            "{}{}{}b{bits} {}, [${count}{distance}];",
             predicate(mask, count + 1),
             target.load(),
             vector_suffix(count),
@@ -293,7 +300,7 @@ impl<'c> Emitter<'_, 'c> {
         let letter = register_letter(bits);
         let mut constraints = vec![format!("={letter}"); count as usize];
         constraints.push("l".to_string());
-        let mut arguments = self.access_arguments(piece, mask)?;
+        let mut arguments = self.access_arguments(address, mask)?;
         if mask.is_some() {
             constraints.push("b".to_string());
             constraints.extend((0..count).map(|index| index.to_string()));
@@ -334,9 +341,10 @@ impl<'c> Emitter<'_, 'c> {
     ) -> Result<()> {
         let (bits, count) = piece.registers(target.dtype);
         let words = self.registers_of(target.dtype, bits, elements)?;
-        let mut arguments = self.access_arguments(piece, mask)?;
+        let (address, distance) = self.address_and_distance(target, piece)?;
+        let mut arguments = self.access_arguments(address, mask)?;
         let text = format!(
-            "{}{}{}b{bits} [$0], {};",
+            "{}{}{}b{bits} [$0{distance}], {};",
             predicate(mask, 1),
             target.store(),
             vector_suffix(count),
@@ -351,13 +359,27 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
+    /// An address and what PTX adds to it, which takes 32 bits.
+    fn address_and_distance(
+        &self,
+        target: &Target,
+        piece: &Piece<'c>,
+    ) -> Result<(PointerValue<'c>, String)> {
+        let bytes = piece.distance.checked_mul(i64::from(target.dtype.bytes()));
+        match bytes.and_then(|bytes| i32::try_from(bytes).ok()) {
+            Some(0) => Ok((piece.base, String::new())),
+            Some(bytes) => Ok((piece.base, format!("+{bytes}"))),
+            None => Ok((self.address_of(target, piece)?, String::new())),
+        }
+    }
+
     fn access_arguments(
         &self,
-        piece: &Piece<'c>,
+        address: PointerValue<'c>,
         mask: Option<IntValue<'c>>,
     ) -> Result<Vec<BasicMetadataValueEnum<'c>>> {
         let wide = self.context.i64_type();
-        let address = self.builder.build_ptr_to_int(piece.address, wide, "")?;
+        let address = self.builder.build_ptr_to_int(address, wide, "")?;
         let mut arguments = vec![address.into()];
         arguments.extend(mask.map(BasicMetadataValueEnum::from));
         Ok(arguments)

@@ -4,8 +4,8 @@ use exactile_core::ir::{DType, Value, op};
 use inkwell::values::{IntValue, PointerValue};
 
 use super::Emitter;
+use super::address::Addresses;
 use crate::error::{Error, Result};
-use crate::memory::element_address;
 
 impl<'c> Emitter<'_, 'c> {
     /// Emits `start_copy`. Copies of 16 bytes pass by the first-level cache; without the mask the
@@ -27,9 +27,10 @@ impl<'c> Emitter<'_, 'c> {
         let targets = self.indices(offset)?;
         let sources = self.indices(source_offset)?;
         let masks = mask.map(|mask| self.get(mask));
+        let (mut written, mut read) = (Addresses::default(), Addresses::default());
         for (at, (&to, &from)) in targets.iter().zip(&sources).enumerate() {
-            let target = self.element_at(dtype, target, to)?;
-            let source = self.element_at(dtype, source, from)?;
+            let target = self.element_at(&mut written, dtype, (target, to))?;
+            let source = self.element_at(&mut read, dtype, (source, from))?;
             match masks.as_ref().map(|masks| masks[at].into_int_value()) {
                 None => {
                     self.intrinsic(&name, &[], &[target.into(), source.into()])?;
@@ -46,13 +47,14 @@ impl<'c> Emitter<'_, 'c> {
 
     fn element_at(
         &self,
+        known: &mut Addresses<'c>,
         dtype: DType,
-        base: Value,
-        index: IntValue<'c>,
+        (base, index): (Value, IntValue<'c>),
     ) -> Result<PointerValue<'c>> {
         let pointer = self.values[base][0].into_pointer_value();
         let element = self.memory_type(dtype);
-        Ok(element_address(&self.builder, element, pointer, index)?)
+        let place = self.common_address(known, element, (pointer, index))?;
+        self.address_behind(element, place)
     }
 
     /// Emits `group_copies`.

@@ -6,6 +6,7 @@
 //! generator is known to select are made, because anything else costs a thread, see [`contained`].
 
 mod access;
+mod address;
 mod adjoined;
 mod arithmetic;
 mod atomic;

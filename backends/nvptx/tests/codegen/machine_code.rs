@@ -83,6 +83,53 @@ fn masked_vectors_become_predicated_accesses() {
     assert_eq!(count(&assembled, "BSSY"), 0, "{}", assembled.sass);
 }
 
+/// What PTX adds to an address has 32 bits.
+#[test]
+fn offsets_that_differ_by_constants_share_an_address() {
+    let ptx = compile("neighbours", |builder| {
+        let input = aligned(builder, "x", DType::F32, Access::Read);
+        let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
+        let offset = lane_offset(builder, 3);
+        let (one, six) = (builder.index(1), builder.index(6));
+        let behind = builder.add(offset, one);
+        let scaled = builder.mul(behind, six);
+        let mask = builder.lt(one, offset);
+        let other = load(builder, output, offset, 1);
+        for distance in [0, 8, 1 << 40] {
+            let distance = builder.index(distance);
+            let offset = builder.sub(scaled, distance);
+            let load = Op::LaneLoad(op::LaneLoad {
+                base: input,
+                offset,
+                mask: Some(mask),
+                other: Some(other),
+                align: 4,
+                cache: None,
+            });
+            let x = builder.declared(load, Type::vector(DType::F32, 1));
+            store(builder, output, offset, x);
+        }
+    });
+    let loads: Vec<&str> = ptx
+        .text()
+        .lines()
+        .filter_map(|line| line.split_once("ld.global.nc.b32"))
+        .filter_map(|(_, operands)| operands.split_once('['))
+        .filter_map(|(_, address)| address.split_once(']'))
+        .map(|(address, _)| address)
+        .collect();
+    let [first, second, far] = loads[..] else {
+        panic!("there are three loads:\n{}", ptx.text());
+    };
+    let base = first.trim_end_matches("+24");
+    assert_eq!(
+        [first, second],
+        [format!("{base}+24"), format!("{base}+-8")]
+    );
+    assert!(!far.contains('+') && far != base, "{far}");
+    assemble(&ptx);
+}
+
 #[test]
 fn shared_memory_may_exceed_the_static_limit() {
     let func = verified("large_shared", 8, |builder| {
