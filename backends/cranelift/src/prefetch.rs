@@ -1,0 +1,64 @@
+//! Prefetches, for which CLIF has no instruction: code calls a function that keeps every register, and the
+//! instruction takes the place of the call.
+
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Signature, UserExternalName, types,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_module::{ModuleReloc, ModuleRelocTarget};
+
+/// Namespace of the names of prefetches: modules use those below.
+const NAMESPACE: u32 = 2;
+
+/// The opcode of a direct call, which the distance to what is called follows.
+const CALL: u8 = 0xe8;
+
+/// What has as many bytes as such a call, and asks for the cache line at its first parameter, to read and to write.
+const INSTRUCTIONS: [[u8; 5]; 2] = [
+    // `prefetcht0 [rdi]` and `prefetchw [rdi]`, each with a `nop` of two bytes.
+    [0x0f, 0x18, 0x0f, 0x66, 0x90],
+    [0x0f, 0x0d, 0x0f, 0x66, 0x90],
+];
+
+/// What code calls to ask for the cache line at an address, to read and to write, where the machine can.
+pub(crate) fn declare(func: &mut Function) -> Option<[FuncRef; 2]> {
+    if !cfg!(all(target_arch = "x86_64", unix)) {
+        return None;
+    }
+    let mut signature = Signature::new(CallConv::PreserveAll);
+    signature.params.push(AbiParam::new(types::I64));
+    let signature = func.import_signature(signature);
+    Some([0, 1].map(|index| {
+        let name = UserExternalName::new(NAMESPACE, index);
+        let name = func.declare_imported_user_function(name);
+        func.import_function(ExtFuncData {
+            name: ExternalName::user(name),
+            signature,
+            // What is near is called directly.
+            colocated: true,
+            patchable: false,
+        })
+    }))
+}
+
+/// Puts the instructions where `code` calls what [`declare`] made; returns all other relocations.
+pub(crate) fn put(mut relocations: Vec<ModuleReloc>, code: &mut [u8]) -> Vec<ModuleReloc> {
+    relocations.retain(|relocation| {
+        let ModuleRelocTarget::User {
+            namespace: NAMESPACE,
+            index,
+        } = relocation.name
+        else {
+            return true;
+        };
+        let call = relocation.offset as usize - 1;
+        let instruction = INSTRUCTIONS[index as usize];
+        debug_assert_eq!(
+            code[call], CALL,
+            "broken invariant: what is near is called directly"
+        );
+        code[call..call + instruction.len()].copy_from_slice(&instruction);
+        false
+    });
+    relocations
+}
