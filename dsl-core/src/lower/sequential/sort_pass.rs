@@ -18,6 +18,30 @@ const PASS_BITS: usize = 3;
 /// maxima, and a third one for bits.
 const BY_BITS: usize = 3;
 
+/// The meetings of a sort of eight vectors by themselves, and pairs that sort them, too, and are fewer.
+const EIGHT: [u32; 6] = [1, 3, 1, 7, 2, 1];
+const SHORTER: [(usize, usize); 19] = [
+    (0, 2),
+    (1, 3),
+    (4, 6),
+    (5, 7),
+    (0, 4),
+    (1, 5),
+    (2, 6),
+    (3, 7),
+    (0, 1),
+    (2, 3),
+    (4, 5),
+    (6, 7),
+    (2, 4),
+    (3, 5),
+    (1, 4),
+    (3, 6),
+    (1, 2),
+    (3, 4),
+    (5, 6),
+];
+
 /// The steps that one pass does.
 pub(super) struct Pass<'a> {
     pub meetings: Vec<&'a Meeting>,
@@ -67,6 +91,32 @@ impl<'a> Pass<'a> {
         }
         members
     }
+
+    /// Which vectors of a group meet and in what, in order, the one with the lesser elements first.
+    fn pairs(&self) -> Vec<(usize, usize, &'a Meeting)> {
+        let masks = self.meetings.iter().map(|it| (it.lanes, it.registers));
+        if masks.eq(EIGHT.map(|registers| (0, registers))) {
+            let pairs = SHORTER.map(|(lower, upper)| (lower, upper, self.meetings[0]));
+            return pairs.into();
+        }
+        let members = self.members();
+        let mut pairs = Vec::new();
+        for &meeting in &self.meetings {
+            for (number, member) in members.iter().enumerate() {
+                let met = member ^ meeting.registers;
+                let other = members.iter().position(|&member| member == met);
+                let other = other.expect("broken invariant: a group has all that its vectors meet");
+                let is_lower = match meeting.holder {
+                    Holder::Register(bit) => member >> bit & 1 == 0,
+                    Holder::Lane(_) | Holder::Warp(_) | Holder::Mixed => number <= other,
+                };
+                if is_lower {
+                    pairs.push((number, other, meeting));
+                }
+            }
+        }
+        pairs
+    }
 }
 
 /// The bits that tell the numbers of a group apart.
@@ -101,11 +151,7 @@ impl Lowerer<'_> {
     /// Does the steps of a pass on all vectors of a line.
     pub(super) fn compare(&mut self, line: &Line, pass: &Pass<'_>) {
         let (pivots, members, unit) = (pivots(&pass.basis), pass.members(), line.lanes as i64);
-        let position = |number: u32| members.iter().position(|&member| member == number);
-        let met = |number: usize, meeting: &Meeting| {
-            let other = position(members[number] ^ meeting.registers);
-            other.expect("broken invariant: a group has all that its vectors meet")
-        };
+        let pairs = pass.pairs();
         self.each_group(line, pivots, &mut |this, start| {
             let places = members.iter().map(|member| {
                 let flipped = i64::from(member & !pivots) * unit;
@@ -116,27 +162,15 @@ impl Lowerer<'_> {
             for &(start, place) in &places {
                 group.push(this.read(line, start, place));
             }
-            let mut count = 0;
-            for meeting in &pass.meetings {
-                for number in 0..group.len() {
-                    let other = met(number, meeting);
-                    let is_lower = match meeting.holder {
-                        Holder::Register(bit) => members[number] >> bit & 1 == 0,
-                        Holder::Lane(_) | Holder::Warp(_) | Holder::Mixed => number <= other,
-                    };
-                    if !is_lower {
-                        continue;
-                    }
-                    let (a, b) = (&group[number], &group[other]);
-                    count += 1;
-                    let [first, second] = match meeting.holder {
-                        Holder::Lane(bit) => this.compare_lanes(line, (meeting, bit), a, b),
-                        _ if count % BY_BITS == 0 => this.ordered_by_bits(line, a, b),
-                        _ => ordered(&mut this.builder, line.keys, a, b).into(),
-                    };
-                    group[other] = second;
-                    group[number] = first;
-                }
+            for (count, &(number, other, meeting)) in pairs.iter().enumerate() {
+                let (a, b) = (&group[number], &group[other]);
+                let [first, second] = match meeting.holder {
+                    Holder::Lane(bit) => this.compare_lanes(line, (meeting, bit), a, b),
+                    _ if count % BY_BITS == 0 => this.ordered_by_bits(line, a, b),
+                    _ => ordered(&mut this.builder, line.keys, a, b).into(),
+                };
+                group[other] = second;
+                group[number] = first;
             }
             for (&(start, place), element) in places.iter().zip(&group) {
                 this.write(line, start, place, element);
@@ -229,6 +263,20 @@ mod tests {
             count += 1;
         }
         count
+    }
+
+    #[test]
+    fn fewer_pairs_sort_eight_vectors() {
+        // What sorts all sequences of zeros and ones sorts everything.
+        for bits in 0..256 {
+            let mut ones: Vec<u32> = (0..8).map(|at| bits >> at & 1).collect();
+            for (lower, upper) in SHORTER {
+                if ones[lower] > ones[upper] {
+                    ones.swap(lower, upper);
+                }
+            }
+            assert!(ones.is_sorted(), "{bits:#b}");
+        }
     }
 
     #[test]
