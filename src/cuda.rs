@@ -25,6 +25,7 @@ use crate::foreign::Foreign;
 use crate::inspection::Resources;
 use crate::order::Uses;
 
+pub use graphs::BareReplay;
 pub(crate) use graphs::GpuGraph;
 pub(crate) use pinned::GpuPinned;
 pub(crate) use queues::Point;
@@ -151,7 +152,7 @@ impl Gpu {
     }
 }
 
-/// Times launches by events of the device, from cold caches.
+/// Times launches by events of the device.
 #[derive(Debug)]
 pub struct Clock {
     start: Event,
@@ -159,23 +160,32 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that writes so many bytes before each time, more than the caches hold.
+    /// A clock with so many bytes to write, more than the caches hold.
     pub fn new(gpu: &Arc<Gpu>, flush: usize) -> Result<Self> {
         *gpu.end() = Some(gpu.context.event().map_err(failed)?);
-        gpu.is_timed.store(true, Ordering::Relaxed);
         Ok(Self {
             start: gpu.context.event().map_err(failed)?,
             flush: GpuMemory::zeroed(gpu, flush)?,
         })
     }
 
-    /// Seconds from the start of the first kernel that `launch` puts into the stream to the end of
-    /// the last one. The writing before it hides the latency of the launch.
-    pub fn time(&mut self, launch: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
-        self.flush.fill(0, self.flush.len(), &[0])?;
+    /// Writes the bytes of this clock, so that the caches hold nothing else.
+    pub fn flush(&mut self) -> Result<()> {
+        self.flush.fill(0, self.flush.len(), &[0])
+    }
+
+    /// Seconds from the start of the first kernel that so many calls of `launch` put into the stream
+    /// to the end of the last one. What is in the stream before hides the latency of the launches.
+    pub fn time(&mut self, launches: usize, launch: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
         let gpu = Arc::clone(&self.flush.gpu);
         self.start.record(&gpu.stream).map_err(failed)?;
-        launch()?;
+        for _ in 1..launches {
+            launch()?;
+        }
+        gpu.is_timed.store(true, Ordering::Relaxed);
+        let launched = launch();
+        gpu.is_timed.store(false, Ordering::Relaxed);
+        launched?;
         match &*gpu.end() {
             Some(end) => {
                 let time = end.milliseconds_since(&self.start).map_err(failed)?;
@@ -188,7 +198,6 @@ impl Clock {
 
 impl Drop for Clock {
     fn drop(&mut self) {
-        self.flush.gpu.is_timed.store(false, Ordering::Relaxed);
         *self.flush.gpu.end() = None;
     }
 }

@@ -216,6 +216,25 @@ impl BareLaunch<'_> {
     }
 }
 
+/// No graph.
+#[derive(Debug)]
+pub enum BareReplay {}
+
+impl BareReplay {
+    pub(crate) fn new(gpu: &Arc<Gpu>, _stream: usize, _launches: Arc<[Captured]>) -> Result<Self> {
+        match **gpu {}
+    }
+
+    /// There is none.
+    ///
+    /// # Safety
+    /// None is needed: there is no GPU.
+    #[expect(unsafe_code, reason = "as where there is one")]
+    pub unsafe fn launch(&self) -> Result<()> {
+        match *self {}
+    }
+}
+
 /// No PTX.
 #[derive(Debug)]
 pub(crate) enum Ptx {}
@@ -283,8 +302,17 @@ impl Clock {
         match **gpu {}
     }
 
+    /// There are no caches to flush.
+    pub fn flush(&mut self) -> Result<()> {
+        match *self {}
+    }
+
     /// There is no clock to ask.
-    pub fn time(&mut self, _launch: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+    pub fn time(
+        &mut self,
+        _launches: usize,
+        _launch: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<f64> {
         match *self {}
     }
 }

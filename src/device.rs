@@ -201,26 +201,25 @@ impl Device {
         }
     }
 
-    /// An interpreter that runs only so many programs of each launch, spread evenly over the grid
-    /// from the first to the last; for grids that are too large to interpret. Other devices stay as
-    /// they are.
+    /// A device of the host that runs only so many programs of each launch, spread evenly over the grid
+    /// from the first to the last; for grids that take too long. A GPU stays as it is.
     #[must_use]
     pub fn sampling(self, programs: u64) -> Self {
         match self.kind() {
-            DeviceKind::Interpreter | DeviceKind::Lanes => Self::from_inner(Inner {
-                sample: Some(programs),
-                ..Inner::new(self.kind(), self.name().to_string())
-            }),
-            DeviceKind::Cpu | DeviceKind::Cuda(_) => self,
+            DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => {
+                Self::from_inner(Inner {
+                    sample: Some(programs),
+                    threads: self.inner.threads,
+                    ..Inner::new(self.kind(), self.name().to_string())
+                })
+            }
+            DeviceKind::Cuda(_) => self,
         }
     }
 
-    /// The programs of a grid of `count` that this device runs, by linear index.
-    pub(crate) fn programs(&self, count: u64) -> impl Iterator<Item = u64> + use<> {
-        let sample = self.inner.sample.unwrap_or(count).min(count);
-        let last = u128::from(count.saturating_sub(1));
-        let gaps = u128::from(sample.max(2) - 1);
-        (0..sample).map(move |index| (last * u128::from(index) / gaps) as u64)
+    /// How many programs of a launch this device runs at most.
+    pub(crate) fn sample(&self) -> Option<u64> {
+        self.inner.sample
     }
 
     /// What this device is.
@@ -492,6 +491,3 @@ impl fmt::Debug for Device {
         write!(f, "Device({self})")
     }
 }
-
-#[cfg(test)]
-mod tests;

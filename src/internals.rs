@@ -1,6 +1,7 @@
 //! What the harness of this repository needs and a user does not: recorded launches, what compiling
 //! has cost, and the GPU behind a device. It may change at any time.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 pub use exactile_core::schedule::cost::Cost;
@@ -10,7 +11,8 @@ pub use exactile_store::{Entry, FOLDER as CACHE_FOLDER, Limits, SWITCH as CACHE_
 pub use crate::ahead::{Job, compile_all, estimated, in_turn, threads};
 pub use crate::buffer::POISON;
 pub use crate::cache::Costs;
-pub use crate::cuda::{BareLaunch, Clock as GpuClock, Gpu};
+use crate::capture::capture;
+pub use crate::cuda::{BareLaunch, BareReplay, Clock as GpuClock, Gpu};
 #[cfg(feature = "cuda")]
 pub use crate::cuda::{GpuCode, GpuMemory};
 use crate::device::Device;
@@ -56,6 +58,20 @@ pub fn gpu(device: &Device) -> Option<&Arc<Gpu>> {
 /// The trace of a kernel for launches that leave out each optional parameter of which this says so, in their order.
 pub fn trace_without<P>(kernel: &Kernel<P>, left_out: &[bool]) -> Result<BlockFunc> {
     kernel.trace_with(left_out)
+}
+
+/// The launches of `work` in the default stream as a graph that is replayed without its arrays; nothing where the device is no GPU.
+#[track_caller]
+pub fn bare_replay(
+    device: &Device,
+    work: impl FnOnce() -> Result<()>,
+) -> Result<Option<BareReplay>> {
+    let Some(gpu) = device.gpu() else {
+        return Ok(None);
+    };
+    let place = (device, device.default_stream());
+    let launches = capture(place, Location::caller(), work)?;
+    BareReplay::new(gpu, place.1, launches.into()).map(Some)
 }
 
 /// The launch of an inspection as one call of the driver, with nothing around it; nothing where the device is no GPU.

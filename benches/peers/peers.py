@@ -7,13 +7,15 @@ Reads one JSON object a line from standard input and answers each with one line 
 
     {"do": "hello"}                                         libraries with versions, what is missing
     {"do": "prepare", kernel, dtype, shape, seconds}        makes inputs, compiles: peers, failed
-    {"do": "tune", seconds}                                 chooses configurations: peers, failed
-    {"do": "round", peer, seconds}                          the median time of a launch, in ms
+    {"do": "tune", seconds, bursts}                         chooses configurations: peers, failed
+    {"do": "round", peer, seconds, burst}                   the median time of a launch, in ms
     {"do": "copy", elements, seconds}                       the same for a copy of f32
     {"do": "free"}                                          forgets the kernel
 
+With a burst of null each launch is timed by itself. A burst has the seconds of `rest`, of launches that are
+`untimed`, and of those that are `timed` right behind them; `bursts` says whether there will be any.
 An answer with "error" says what went wrong; "failed" has the reasons of peers without figures.
-A side is a module with `libraries()`, `Clock`,
+A side is a module with `libraries()`, `Clock`, for bursts `Recorded`,
 `contestants(kernel, dtype, shape)`, `copies(elements)` and `free()`.
 """
 
@@ -29,6 +31,8 @@ from typing import Callable
 
 FINALISTS = 4
 QUICK, SURE = 0.005, 0.04
+# Seconds of launches that are replayed at once.
+RECORDED = 0.0025
 
 
 @dataclass
@@ -42,6 +46,8 @@ class Contestant:
     chosen: dict = None
     working: list = None
     failed: list = field(default_factory=list)
+    # Many launches with the chosen configuration, to be replayed.
+    recorded: object = None
 
     def compile(self, deadline):
         """Runs every configuration once and drops those that fail."""
@@ -84,12 +90,16 @@ class Contestant:
         return {**self.chosen, "search": search}
 
 
-def median_ms(clock, launch, seconds):
-    """The median of launches over about the given time, at least 3 and at most 400."""
+def median_of(measure, seconds):
+    """The median of measurements over about the given time, at least 3 and at most 400."""
     begin, times = time.monotonic(), []
     while len(times) < 3 or (time.monotonic() - begin < seconds and len(times) < 400):
-        times.append(clock.time_ms(launch))
+        times.append(measure())
     return statistics.median(times)
+
+
+def median_ms(clock, launch, seconds):
+    return median_of(lambda: clock.time_ms(launch), seconds)
 
 
 class Peers:
@@ -116,20 +126,25 @@ class Peers:
                 failed[name] = contestant.failed[0]
         return {"peers": list(self.contestants), "failed": failed}
 
-    def tune(self, seconds):
+    def tune(self, seconds, bursts):
         chosen, failed = {}, {}
         for name, contestant in self.contestants.items():
             try:
                 contestant.tune(self.clock)
+                if bursts:
+                    launch = lambda: contestant.launch(**contestant.chosen)
+                    contestant.recorded = self.side.Recorded(launch, RECORDED)
                 chosen[name] = contestant.report()
             except Exception as error:
                 failed[name] = f"{type(error).__name__}: {str(error)[:300]}"
         return {"peers": chosen, "failed": failed}
 
-    def round(self, peer, seconds):
+    def round(self, peer, seconds, burst):
         contestant = self.contestants[peer]
         launch = lambda: contestant.launch(**contestant.chosen)
-        return {"ms": median_ms(self.clock, launch, seconds)}
+        if burst is None:
+            return {"ms": median_ms(self.clock, launch, seconds)}
+        return {"ms": median_of(lambda: contestant.recorded.time_ms(**burst), seconds)}
 
     def copy(self, elements, seconds):
         launches = self.side.copies(elements)

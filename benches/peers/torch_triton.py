@@ -2,6 +2,7 @@
 
 import gc
 import math
+import time
 
 from peers import Contestant
 
@@ -39,6 +40,40 @@ class Clock:
         self.end.record()
         self.end.synchronize()
         return self.start.elapsed_time(self.end)
+
+
+class Recorded:
+    """Launches that a graph replays, so that the host's work for each is not timed."""
+
+    def __init__(self, launch, seconds):
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            launch()
+        self.start, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        self.launches, self.replay = 4, lambda: [launch() for _ in range(4)]
+        once = self.measure(1) / 1e3
+        self.launches = max(1, math.ceil(seconds / once))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(self.launches):
+                launch()
+        self.seconds, self.replay = self.launches * once, graph.replay
+
+    def measure(self, replays):
+        """Milliseconds of a launch."""
+        self.start.record()
+        for _ in range(replays):
+            self.replay()
+        self.end.record()
+        self.end.synchronize()
+        return self.start.elapsed_time(self.end) / (replays * self.launches)
+
+    def time_ms(self, rest, untimed, timed):
+        time.sleep(rest)
+        for _ in range(math.ceil(untimed / self.seconds)):
+            self.replay()
+        return self.measure(math.ceil(timed / self.seconds))
 
 
 def free():
@@ -220,6 +255,23 @@ make_few_rows = make_matmul
 make_persistent_matmul = make_matmul
 
 
+def make_linear_gelu(dtype, m, n, k):
+    x, weight, bias = uniform(m, k, dtype=dtype), uniform(n, k, dtype=dtype), uniform(n, dtype=dtype)
+    layer = torch.nn.functional.linear
+    return {
+        "torch": Contestant(
+            lambda: torch.nn.functional.gelu(layer(x, weight, bias), approximate="tanh")),
+        "torch_fused": Contestant(
+            lambda: torch._addmm_activation(bias, x, weight.t(), use_gelu=True)),
+    }
+
+
+def make_grouped_matmul(dtype, groups, m, n, k):
+    x, weights = uniform(groups * m, k, dtype=dtype), uniform(groups, k, n, dtype=dtype)
+    ends = torch.arange(1, groups + 1, device="cuda", dtype=torch.int32) * m
+    return {"torch": Contestant(lambda: torch._grouped_mm(x, weights, offs=ends))}
+
+
 def make_float8_matmul(dtype, m, n, k, fast=True):
     a, b = (uniform(rows, k, dtype=torch.float32).to(torch.float8_e4m3fn) for rows in (m, n))
     one = torch.ones((), device="cuda")
@@ -231,6 +283,25 @@ def make_float8_matmul(dtype, m, n, k, fast=True):
 
 def make_float8_matmul_promoted(dtype, m, n, k):
     return make_float8_matmul(dtype, m, n, k, fast=False)
+
+
+def make_block_scaled_matmul(dtype, m, n, k):
+    a, b = (uniform(rows, k, dtype=torch.float32).to(torch.float8_e4m3fn) for rows in (m, n))
+    # What it takes: the scales of rows behind each other, those of blocks of both along the terms.
+    of_rows = uniform(k // 128, m, dtype=torch.float32, low=0.5, high=2.0).t()
+    of_blocks = uniform(n // 128, k // 128, dtype=torch.float32, low=0.5, high=2.0).t()
+
+    def run():
+        return torch._scaled_mm(a, b.t(), of_rows, of_blocks, out_dtype=torch.bfloat16)
+    return {"torch": Contestant(run)}
+
+
+def make_scaled_matmul(dtype, m, n, k):
+    a, b = (torch.randint(-128, 128, (rows, k), device="cuda", dtype=dtype) for rows in (m, n))
+    of_rows, of_columns = (uniform(rows, dtype=torch.float32, low=0.5, high=2.0) for rows in (m, n))
+    scaled = lambda sums: (sums.float() * of_rows[:, None] * of_columns).to(torch.bfloat16)
+    compiled = torch.compile(scaled)
+    return {"torch": Contestant(lambda: compiled(torch._int_mm(a, b.t())))}
 
 
 def make_rows_matmul(dtype, m, n, k):
@@ -267,6 +338,43 @@ def make_decode_attention(dtype, sequences, heads, key_heads, keys, width):
     q = uniform(sequences, heads, 1, width, dtype=dtype)
     k, v = (uniform(sequences, key_heads, keys, width, dtype=dtype) for _ in range(2))
     return attention_backends(q, k, v, enable_gqa=True)
+
+
+def make_attention_backward(dtype, heads, tokens, width, causal=False):
+    q, k, v, gradient = (uniform(1, heads, tokens, width, dtype=dtype) for _ in range(4))
+    aten = torch.ops.aten
+    cudnn = aten._scaled_dot_product_cudnn_attention
+    flash = aten._scaled_dot_product_flash_attention
+    out, sums, starts, key_starts, most, most_keys, seed, offset, _ = cudnn(
+        q, k, v, None, True, 0.0, causal, False)
+    by_flash = flash(q, k, v, 0.0, causal, False)
+
+    def of_cudnn():
+        return aten._scaled_dot_product_cudnn_attention_backward(
+            gradient, q, k, v, out, sums, seed, offset, None, starts, key_starts, most, most_keys,
+            0.0, causal)
+
+    def of_flash():
+        out, sums, starts, key_starts, most, most_keys, seed, offset, _ = by_flash
+        return aten._scaled_dot_product_flash_attention_backward(
+            gradient, q, k, v, out, sums, starts, key_starts, most, most_keys, 0.0, causal, seed,
+            offset)
+
+    def in_order(run):
+        def launch():
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            try:
+                return run()
+            finally:
+                torch.use_deterministic_algorithms(False)
+        return Contestant(launch)
+
+    return {"cudnn": Contestant(of_cudnn), "cudnn_in_order": in_order(of_cudnn),
+            "flash": Contestant(of_flash), "flash_in_order": in_order(of_flash)}
+
+
+def make_causal_attention_backward(dtype, heads, tokens, width):
+    return make_attention_backward(dtype, heads, tokens, width, causal=True)
 
 
 def make_causal_attention(dtype, heads, tokens, width):

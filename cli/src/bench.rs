@@ -6,12 +6,15 @@ mod levels;
 mod order;
 mod tuning;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use exactile::{Device, DeviceKind, Error, Result};
-use exactile_harness::bench::{Library, PeersCommand, Plan, Report, Sampling, Subject, run};
+use exactile_harness::bench::{
+    Library, PeersCommand, Plan, Regime, Report, Sampling, Subject, run,
+};
 use exactile_harness::cases::subjects::{Size, sizes, subjects};
 
 use super::progress::Progress;
@@ -34,7 +37,7 @@ pub(crate) struct Bench {
     /// One thread of the CPU, also for the peers
     #[arg(long)]
     one_core: bool,
-    /// Only these kernels
+    /// Only these kernels, or rows such as `tensor_matmul bf16 1024x1024x1024`
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Additions and softmax of 2^10 to 2^30 elements in place of all kernels, for `exactile plot sizes`
@@ -43,6 +46,10 @@ pub(crate) struct Bench {
     /// Times that each contestant is measured
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// What a GPU does before a launch that is timed: `flushed` caches before each, `rested` before short bursts, or
+    /// `sustained` in bursts back to back, where the power bounds the clock rate; one row each
+    #[arg(long, value_delimiter = ',', default_value = "flushed", value_parser = Regime::from_name)]
+    regime: Vec<Regime>,
     /// Small inputs and little time: a test of the harness
     #[arg(long)]
     quick: bool,
@@ -159,7 +166,6 @@ impl Bench {
             return Err(Error::Invalid("`--rounds 0` measures nothing".to_string()));
         }
         Ok(Plan {
-            device,
             peers,
             rounds: self.rounds,
             tuning: time(if self.quick { 2.0 } else { self.seconds })?,
@@ -168,8 +174,28 @@ impl Bench {
                 seed: self.seed,
             }),
             round: time(if self.quick { 1e-3 } else { 0.08 })?,
+            regimes: self.regimes(&device)?,
+            device,
             deadline: time(self.stop_after)?,
         })
+    }
+
+    /// Those asked for, each once.
+    fn regimes(&self, device: &Device) -> Result<Vec<Regime>> {
+        let bursts = self
+            .regime
+            .iter()
+            .find(|regime| **regime != Regime::Flushed);
+        if let (Some(regime), false) = (bursts, matches!(device.kind(), DeviceKind::Cuda(_))) {
+            return Err(Error::Invalid(format!(
+                "`--regime {}` is of a GPU, found device `{}`; leave it out",
+                regime.name(),
+                device.name()
+            )));
+        }
+        Ok(BTreeSet::from_iter(self.regime.iter().copied())
+            .into_iter()
+            .collect())
     }
 
     fn subjects(&self, device: &Device) -> Result<Vec<Subject>> {
@@ -183,16 +209,22 @@ impl Bench {
             false => subjects(size),
         };
         for wanted in &self.only {
-            if !subjects.iter().any(|subject| subject.case.kernel == wanted) {
-                let names = subjects.iter().map(|subject| subject.case.kernel);
-                let names = std::collections::BTreeSet::from_iter(names);
+            if !subjects.iter().any(|subject| subject.is(wanted)) {
+                let is_close =
+                    |title: &&String| title.split(' ').next() == wanted.split(' ').next();
+                let titles: Vec<String> = subjects.iter().map(Subject::title).collect();
+                let mut found: BTreeSet<&str> =
+                    titles.iter().filter(is_close).map(String::as_str).collect();
+                if found.is_empty() {
+                    found.extend(subjects.iter().map(|subject| subject.case.kernel));
+                }
                 return Err(Error::Invalid(format!(
-                    "no kernel `{wanted}`, found {names:?}"
+                    "no kernel or row `{wanted}`, found {found:?}"
                 )));
             }
         }
         if !self.only.is_empty() {
-            subjects.retain(|subject| self.only.iter().any(|name| name == subject.case.kernel));
+            subjects.retain(|subject| self.only.iter().any(|wanted| subject.is(wanted)));
         }
         Ok(subjects)
     }

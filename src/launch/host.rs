@@ -10,7 +10,7 @@ use std::sync::Arc;
 use exactile_core::interp;
 use exactile_core::interp::memory::program_count;
 use exactile_core::ir::Grid;
-use exactile_core::launch::{Argument, Launch, LaunchError};
+use exactile_core::launch::{Argument, Launch, LaunchError, Programs};
 use exactile_cranelift::StandardFloats;
 use smallvec::SmallVec;
 
@@ -102,12 +102,12 @@ unsafe fn run_code(
     let _floats = StandardFloats::new();
     match runs {
         Runs::Interpreter(func) => {
-            let programs = device.programs(program_count(grid)?);
-            interp::block::run_programs(func, grid, arguments, programs)?;
+            let programs = Programs::new(program_count(grid)?, device.sample());
+            interp::block::run_programs(func, grid, arguments, programs.all())?;
         }
         Runs::Lanes(func) => {
-            let programs = device.programs(program_count(grid)?);
-            let report = interp::lane::run_programs(func, grid, arguments, programs)?;
+            let programs = Programs::new(program_count(grid)?, device.sample());
+            let report = interp::lane::run_programs(func, grid, arguments, programs.all())?;
             if let Some(error) = report.out_of_bounds {
                 return Err(LaunchError::OutOfBounds(error).into());
             }
@@ -115,7 +115,7 @@ unsafe fn run_code(
         Runs::Cpu(executable) => {
             // SAFETY: handed on to the caller. Races between programs give unspecified numbers and
             // nothing worse: machine code has no undefined behaviour of its own.
-            unsafe { executable.launch(grid, arguments, device.threads()) }?;
+            unsafe { executable.launch(grid, arguments, device.threads(), device.sample()) }?;
         }
         Runs::Gpu(..) => {
             let message = "GPU code does not run on the host".to_string();

@@ -265,3 +265,16 @@ fn levels_have_a_price_each() {
         assert!(levels.iter().all(is_time), "{row}");
     }
 }
+
+#[test]
+fn a_cpu_has_no_bursts() {
+    let folder = folder("regimes");
+    let refused = |regime, message: &str| {
+        let output = bench(&folder, &["--peers", "none", "--regime", regime]);
+        assert!(!output.status.success());
+        let found = String::from_utf8_lossy(&output.stderr);
+        assert!(found.contains(message), "{found}");
+    };
+    refused("flushed,rested", "`--regime rested` is of a GPU");
+    refused("idle", "there are `flushed`, `rested`, `sustained`");
+}

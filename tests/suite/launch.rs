@@ -130,3 +130,18 @@ fn devices_that_are_missing_say_why() {
     let message = Device::cuda(0).expect_err("no GPU code here").to_string();
     assert!(message.contains("feature `nvptx`"), "{message}");
 }
+
+#[kernel]
+fn marks(out: PtrMut<i32>) {
+    store(out + program_id(0), scalar(1));
+}
+
+#[test]
+fn a_sample_of_programs_is_spread_over_the_grid() {
+    for device in [Device::cpu(), Device::interpreter(), Device::lanes()] {
+        let few = device.sampling(3);
+        let mut out = Buffer::<i32>::zeros(&few, 9).expect("fits");
+        marks().launch(&few, 9, (&mut out,)).expect("is valid");
+        assert_eq!(out.to_vec().expect("ran"), [1, 0, 0, 0, 1, 0, 0, 0, 1]);
+    }
+}

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use exactile_core::ir::Grid;
-use exactile_core::launch::{Argument, Input, Launch, LaunchError, Passed};
+use exactile_core::launch::{Argument, Input, Launch, LaunchError, Passed, Programs};
 use exactile_core::target::{BoundsError, Target};
 use smallvec::SmallVec;
 
@@ -112,7 +112,7 @@ impl Scratch {
 }
 
 impl Executable {
-    /// Runs the kernel over `grid` and waits for it. Checked accesses out of bounds are skipped and
+    /// Runs the kernel over `grid`, or so many programs spread evenly over it, and waits for it. Checked accesses out of bounds are skipped and
     /// the least of them is returned as an error.
     ///
     /// # Safety
@@ -123,10 +123,11 @@ impl Executable {
         grid: Grid,
         arguments: &mut [Argument<'_>],
         threads: Threads,
+        sample: Option<u64>,
     ) -> Result<(), LaunchError> {
         let passed: SmallVec<[Passed; FEW]> = arguments.iter().map(Argument::passed).collect();
         self.signature.check(&passed)?;
-        let programs = check_grid(grid)?;
+        let programs = Programs::new(check_grid(grid)?, sample);
         let launch = Launch::new(grid, &passed);
         let words = arguments.iter_mut().map(|argument| match argument {
             Argument::Read(memory) => memory.as_ptr() as u64,
@@ -150,14 +151,14 @@ impl Executable {
         let run = |scratch: &mut Scratch, range: Range<u64>| {
             let _floats = StandardFloats::new();
             let start = scratch.start();
-            for program in range {
+            for program in range.map(|place| programs.at(place)) {
                 let [x, y, z] = coordinates(grid, program);
                 // SAFETY: the context and the scratch memory are alive and of the size that the
                 // code was compiled for; the rest is this function's contract.
                 unsafe { (self.entry())(&raw const context, program, x, y, z, start) };
             }
         };
-        self.on_threads(threads, programs, &run)?;
+        self.on_threads(threads, programs.count(), &run)?;
         let least = errors
             .into_inner()
             .unwrap_or_else(std::sync::PoisonError::into_inner);

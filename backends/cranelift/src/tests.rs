@@ -199,7 +199,7 @@ fn run_on(
     threads: Threads,
 ) -> Result<(), LaunchError> {
     // SAFETY: the tests' functions access only elements that their buffers hold, or check bounds.
-    unsafe { code.launch([1, 1, 1], arguments, threads) }
+    unsafe { code.launch([1, 1, 1], arguments, threads, None) }
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn the_least_access_out_of_bounds_is_reported_and_none_is_made() {
     let mut arguments = [Argument::Read(&x), Argument::ReadWrite(&mut y)];
     #[expect(unsafe_code, reason = "every access is checked")]
     // SAFETY: every access of the function is checked.
-    let result = unsafe { code.launch([6, 1, 1], &mut arguments, Threads::All) };
+    let result = unsafe { code.launch([6, 1, 1], &mut arguments, Threads::All, None) };
     let Err(LaunchError::OutOfBounds(error)) = result else {
         panic!("{result:?}")
     };

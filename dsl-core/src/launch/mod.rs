@@ -6,6 +6,7 @@ mod expression;
 mod maps;
 mod numbers;
 pub mod printed;
+mod programs;
 mod signature;
 mod tensors;
 
@@ -20,6 +21,7 @@ pub use boxes::{BOX_NUMBERS, Boxes, inner_axis};
 pub use expression::{Input, LaunchExpression};
 pub use maps::{ArrayMap, ArrayNumbers};
 pub use numbers::Numbers;
+pub use programs::Programs;
 pub use signature::Signature;
 pub use tensors::Inside;
 

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use exactile_core::random::Random;
 use exactile_core::target::{Determinism, Schedule};
 use serde_json::Value;
 
-use super::clock::{Clock, median};
+use super::clock::{Clock, Regime, median};
 use super::copy::{CopyRates, size_class};
 use super::peers::Peers;
 use super::report::{Finalist, PeerTime, Row, title};
 use super::sample::{Sample, draw};
 use super::tune::{Search, compile, fastest};
 use super::{Plan, Subject};
-use crate::demo::{Problem, compare_written, golden_run, sampled_run};
+use crate::demo::{Problem, compare_written, golden_sample, sampled_run};
 use exactile::Array;
 use exactile::Comparison;
 use exactile::DeviceKind;
@@ -58,6 +59,7 @@ struct Prepared {
 }
 
 /// The results under one setting against the reference.
+#[derive(Clone)]
 struct Judgement {
     bits_equal: bool,
     passed: bool,
@@ -100,23 +102,39 @@ impl Contest<'_> {
         let sampled = sampled.flatten();
         let configs = match names.is_empty() {
             true => BTreeMap::new(),
-            false => self.peers.tune(self.plan.tuning),
+            false => {
+                let bursts = self
+                    .plan
+                    .regimes
+                    .iter()
+                    .any(|regime| regime.burst().is_some());
+                self.peers.tune(self.plan.tuning, bursts)
+            }
         };
-        let rounds = self.rounds(problem, &settings, sampled, &configs)?;
+        let entered = self.entered(problem, &settings, sampled);
+        let mut rounds = Vec::new();
+        for &regime in &self.plan.regimes {
+            rounds.push((regime, self.rounds(problem, regime, &entered, &configs)?));
+        }
         let copies = self.copy_rates()?;
         let mut rows = Vec::new();
         for (&setting, [ranked, all]) in settings.iter().zip(finalists) {
             let judgement = self.judge(problem, setting, &prepared.want)?;
-            let row = self.row(setting, judgement, &rounds, &copies);
             let is_exact = setting.determinism == Determinism::Exact;
-            rows.push(Row {
-                sample: sample.clone().filter(|_| is_exact),
-                reference: prepared.reference.clone(),
-                search: prepared.search.clone(),
-                finalists: ranked.into_iter().map(Finalist::from).collect(),
-                trials: all.into_iter().map(Finalist::from).collect(),
-                ..with_peers(row, &configs)
-            });
+            let finalists: Vec<Finalist> = ranked.into_iter().map(Finalist::from).collect();
+            let trials: Vec<Finalist> = all.into_iter().map(Finalist::from).collect();
+            for (regime, rounds) in &rounds {
+                let row = self.row(setting, judgement.clone(), rounds, &copies);
+                rows.push(Row {
+                    regime: *regime,
+                    sample: sample.clone().filter(|_| is_exact),
+                    reference: prepared.reference.clone(),
+                    search: prepared.search.clone(),
+                    finalists: finalists.clone(),
+                    trials: trials.clone(),
+                    ..with_peers(row, &configs)
+                });
+            }
         }
         Ok(rows)
     }
@@ -127,10 +145,9 @@ impl Contest<'_> {
         let (want, reference) = match plan.device.kind() {
             // The golden run is the CPU's own.
             DeviceKind::Cpu => sampled_run(case)?,
-            DeviceKind::Interpreter | DeviceKind::Lanes | DeviceKind::Cuda(_) => (
-                golden_run(case)?,
-                "golden run on the CPU, all elements".to_string(),
-            ),
+            DeviceKind::Interpreter | DeviceKind::Lanes | DeviceKind::Cuda(_) => {
+                golden_sample(case)?
+            }
         };
         let mut problem = (case.setup)(&plan.device)?;
         let candidates = candidates_for(plan.device.kind(), &self.subject.candidates);
@@ -195,46 +212,61 @@ impl Contest<'_> {
         Ok(Some((sample, best)))
     }
 
-    /// Everybody once in each round, in turns.
-    fn rounds(
-        &mut self,
+    /// The own contestants with their settings.
+    fn entered(
+        &self,
         problem: &mut Problem,
         settings: &[Setting],
         sampled: Option<Setting>,
+    ) -> Vec<(&'static str, Setting)> {
+        let mut entered = Vec::new();
+        for &setting in settings {
+            entered.push((setting.determinism.name(), setting));
+            if setting.determinism == Determinism::Exact {
+                entered.push((CHECKED, setting));
+            }
+        }
+        // A kernel may have no default for a shape; else its code is made before anything is timed.
+        let default = Setting::default();
+        let launched = problem.launch(&default);
+        if launched
+            .and_then(|()| self.plan.device.synchronize())
+            .is_ok()
+        {
+            entered.push((DEFAULT, default));
+        }
+        entered.extend(sampled.map(|setting| (SAMPLE, setting)));
+        entered
+    }
+
+    /// Everybody once in each round, in turns, in an order that is drawn: who follows a kernel that takes little power would
+    /// else always start on a cool device.
+    fn rounds(
+        &mut self,
+        problem: &mut Problem,
+        regime: Regime,
+        entered: &[(&str, Setting)],
         configs: &BTreeMap<String, Value>,
     ) -> Result<Rounds> {
         let (device, time) = (&self.plan.device, self.plan.round);
+        let own = entered.iter().map(|&(name, setting)| (name, Some(setting)));
+        let peers = configs.keys().map(|name| (name.as_str(), None));
+        let mut contestants: Vec<_> = own.chain(peers).collect();
+        let mut random = Random::new(0);
         let mut rounds = Rounds::new();
-        let mut note = |name: &str, seconds: f64| {
-            rounds.entry(name.to_string()).or_default().push(seconds);
-        };
-        // A kernel may have no default for a shape; else its code is made before anything is timed.
-        let default = Setting::default();
-        let launched = problem.launch(&default).and_then(|()| device.synchronize());
-        let default = launched.is_ok().then_some(default);
         for _ in 0..self.plan.rounds {
-            for setting in settings {
-                let seconds = self.clock.median(time, &mut || problem.launch(setting))?;
-                note(setting.determinism.name(), seconds);
-                if setting.determinism == Determinism::Exact {
-                    device.trust_proofs(false);
-                    let checked = self.clock.median(time, &mut || problem.launch(setting));
-                    device.trust_proofs(true);
-                    note(CHECKED, checked?);
-                    if let Some(default) = &default {
-                        let seconds = self.clock.median(time, &mut || problem.launch(default))?;
-                        note(DEFAULT, seconds);
+            random.shuffle(&mut contestants);
+            for &(name, setting) in &contestants {
+                let seconds = match setting {
+                    Some(setting) => {
+                        device.trust_proofs(name != CHECKED);
+                        let seconds = self.clock.round(regime, time, problem, &setting);
+                        device.trust_proofs(true);
+                        Some(seconds?)
                     }
-                }
-            }
-            if let Some(setting) = &sampled {
-                let seconds = self.clock.median(time, &mut || problem.launch(setting))?;
-                note(SAMPLE, seconds);
-            }
-            for name in configs.keys() {
-                if let Some(seconds) = self.peers.round(name, time) {
-                    note(name, seconds);
-                }
+                    None => self.peers.round(name, regime, time),
+                };
+                rounds.entry(name.to_string()).or_default().extend(seconds);
             }
         }
         Ok(rounds)
@@ -301,19 +333,6 @@ impl Contest<'_> {
         let seconds = median(times);
         let rate = |seconds: f64| case.bytes as f64 / seconds / 1e9;
         let best_copy = copies.values().copied().fold(0.0, f64::max);
-        let peers = rounds
-            .iter()
-            .filter(|(name, _)| LEVELS.iter().all(|level| level.name() != name.as_str()))
-            .filter(|(name, _)| ![CHECKED, DEFAULT, SAMPLE].contains(&name.as_str()))
-            .map(|(name, times)| {
-                let figures = PeerTime {
-                    ms: median(times) * 1e3,
-                    spread_ms: spread(times),
-                    gb_s: rate(median(times)),
-                    config: Value::Null,
-                };
-                (name.clone(), figures)
-            });
         let [exact, fast] = LEVELS.map(|level| median(times_of(rounds, level.name())));
         let checked = median(times_of(rounds, CHECKED)) / seconds;
         let default = Some(times_of(rounds, DEFAULT)).filter(|times| !times.is_empty());
@@ -327,6 +346,7 @@ impl Contest<'_> {
             shape: case.shape.clone(),
             config: serde_json::to_value(setting).unwrap_or_default(),
             determinism: level.name().to_string(),
+            regime: Regime::default(),
             ms: seconds * 1e3,
             spread_ms: spread(times),
             bytes: case.bytes,
@@ -337,7 +357,7 @@ impl Contest<'_> {
             peer: None,
             peer_gb_s: None,
             ratio_to_best_peer: None,
-            peers: peers.collect(),
+            peers: peer_times(rounds, rate),
             ratio_exact_to_fast: exact / fast,
             ratio_checked: is_exact.then_some(checked),
             ratio_default: default.filter(|_| is_exact).map(|it| it / seconds),
@@ -354,6 +374,25 @@ impl Contest<'_> {
             trials: Vec::new(),
         }
     }
+}
+
+/// The figures of everybody who is not this crate, by the rate of a time.
+fn peer_times(rounds: &Rounds, rate: impl Fn(f64) -> f64) -> BTreeMap<String, PeerTime> {
+    let own = LEVELS.map(Determinism::name);
+    let peers = rounds.iter().filter(|(name, _)| {
+        !own.contains(&name.as_str()) && ![CHECKED, DEFAULT, SAMPLE].contains(&name.as_str())
+    });
+    peers
+        .map(|(name, times)| {
+            let figures = PeerTime {
+                ms: median(times) * 1e3,
+                spread_ms: spread(times),
+                gb_s: rate(median(times)),
+                config: Value::Null,
+            };
+            (name.clone(), figures)
+        })
+        .collect()
 }
 
 /// Adds what the peers chose, and who of them is best.

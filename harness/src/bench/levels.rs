@@ -7,7 +7,7 @@ use exactile_kernels::Setting;
 use serde::Serialize;
 
 use super::Subject;
-use super::clock::{Clock, median};
+use super::clock::{Clock, Regime, median};
 use super::report::title;
 use crate::cases::subjects::{Size, subjects};
 
@@ -101,7 +101,7 @@ pub fn levels(plan: &LevelsPlan<'_>, say: &dyn Fn(&str)) -> Result<LevelsReport>
     Ok(LevelsReport {
         commit: plan.commit.clone(),
         device: plan.device.name().to_string(),
-        method: clock.method(),
+        method: clock.method(Regime::Flushed),
         rows,
     })
 }

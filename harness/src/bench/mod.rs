@@ -1,11 +1,12 @@
 //! The benchmark: kernels in exact mode and without promises, and the kernels of their peers, tuned
 //! and then timed in turns on one machine.
 //!
-//! A round times each contestant once; a contestant's time is the median of its rounds. A round's
-//! time is the median of many launches, each by the device's own clock and, on a GPU, after the
-//! caches were flushed, alike for all. Every result of this crate is judged: bits where they are
+//! A round times each contestant once, in an order that is drawn; a contestant's time is the median of its rounds. A round's
+//! time is the median of many launches by the device's own clock, on a GPU in a regime that is alike for all: after the
+//! caches were flushed, rested, or sustained. Every result of this crate is judged: bits where they are
 //! promised, the standard tolerance elsewhere.
 
+mod bursts;
 mod clock;
 pub mod compile;
 mod contest;
@@ -36,6 +37,7 @@ pub(crate) use sample::draw;
 pub use sample::{Sample, Sampling};
 
 use clock::Clock;
+pub use clock::Regime;
 use contest::Contest;
 use copy::CopyRates;
 use peers::Peers;
@@ -48,6 +50,18 @@ pub struct Subject {
     pub candidates: Vec<Setting>,
     /// How the bytes of the case are counted.
     pub formula: &'static str,
+}
+
+impl Subject {
+    /// The kernel, the type and the extents, as a row of the report begins.
+    pub fn title(&self) -> String {
+        report::title(&self.case)
+    }
+
+    /// Whether this is its kernel or its title.
+    pub fn is(&self, wanted: &str) -> bool {
+        self.case.kernel == wanted || self.title() == wanted
+    }
 }
 
 /// How to measure.
@@ -64,6 +78,9 @@ pub struct Plan {
     pub sampling: Option<Sampling>,
     /// Time of one contestant in one round.
     pub round: Duration,
+    /// What a GPU does before a launch that is timed; each has rounds and rows of its own, for settings that were tuned
+    /// flushed.
+    pub regimes: Vec<Regime>,
     /// No kernel is begun after this time.
     pub deadline: Duration,
 }
@@ -85,7 +102,7 @@ pub fn run(
     let mut peers = Peers::new(plan.peers.clone());
     let mut copies = CopyRates::default();
     for subject in subjects {
-        let name = report::title(&subject.case);
+        let name = subject.title();
         if report.has(&subject.case) {
             say(&format!("{name}: measured before"));
             continue;
@@ -138,19 +155,22 @@ pub fn run(
 fn method(plan: &Plan, clock: &Clock) -> BTreeMap<String, String> {
     let round = plan.round.as_secs_f64() * 1e3;
     let rounds = format!(
-        "median of {} rounds in turns; a round is the median of launches over {round:.0} ms",
+        "median of {} rounds in turns, in an order that is drawn; a round is the median of launches over {round:.0} ms",
         plan.rounds
     );
+    let regimes = plan
+        .regimes
+        .iter()
+        .map(|&regime| (regime.name(), clock.method(regime).to_string()));
     let entries = [
-        ("clock", clock.method().to_string()),
         ("rounds", rounds),
         ("copy", "of as many bytes as the kernel moves, f32, the better of this crate's copy and the peers'".to_string()),
         ("default", "launches whose setting is left to the kernel and the compiler".to_string()),
         ("sample", "the best of settings drawn from all tile sizes and schedules, each compared bit by bit".to_string()),
         ("checked", "launches that check every access, to the end of the kernel".to_string()),
     ];
-    entries
-        .into_iter()
+    regimes
+        .chain(entries)
         .map(|(name, text)| (name.to_string(), text))
         .collect()
 }

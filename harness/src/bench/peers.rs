@@ -15,6 +15,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::bursts::Burst;
+use super::clock::Regime;
 use super::report::title;
 use crate::demo::Case;
 use exactile::{Error, Result};
@@ -267,9 +269,10 @@ impl Peers {
         peers
     }
 
-    /// Chooses each one's best configuration.
-    pub(super) fn tune(&mut self, tuning: Duration) -> BTreeMap<String, Value> {
-        let request = json!({"do": "tune", "seconds": tuning.as_secs_f64() / 2.0});
+    /// Chooses each one's best configuration, which is made ready for bursts where there will be any.
+    pub(super) fn tune(&mut self, tuning: Duration, bursts: bool) -> BTreeMap<String, Value> {
+        let seconds = tuning.as_secs_f64() / 2.0;
+        let request = json!({"do": "tune", "seconds": seconds, "bursts": bursts});
         let answer = self.with(|running| {
             running.send(&request)?;
             running.receive::<Configs>(tuning + PATIENCE)
@@ -290,8 +293,19 @@ impl Peers {
     }
 
     /// The median time of a launch in seconds, in one round.
-    pub(super) fn round(&mut self, name: &str, time: Duration) -> Option<f64> {
-        self.time(&json!({"do": "round", "peer": name, "seconds": time.as_secs_f64()}))
+    pub(super) fn round(&mut self, name: &str, regime: Regime, time: Duration) -> Option<f64> {
+        let burst = regime.burst().map(
+            |Burst {
+                 rest,
+                 untimed,
+                 timed,
+             }| {
+                let [rest, untimed, timed] = [rest, untimed, timed].map(|each| each.as_secs_f64());
+                json!({"rest": rest, "untimed": untimed, "timed": timed})
+            },
+        );
+        let seconds = time.as_secs_f64();
+        self.time(&json!({"do": "round", "peer": name, "seconds": seconds, "burst": burst}))
     }
 
     /// The median time of a copy of so many `f32`, in seconds, and who made it.

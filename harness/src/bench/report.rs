@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::clock::Regime;
 use super::sample::Sample;
 use super::tune::Search;
 use crate::demo::Case;
@@ -54,6 +55,9 @@ pub struct Row {
     pub config: Value,
     /// The level promised.
     pub determinism: String,
+    /// What the device did before launches that were timed.
+    #[serde(default)]
+    pub regime: Regime,
     /// Median of the rounds, in milliseconds.
     pub ms: f64,
     /// Least and greatest of the rounds, in milliseconds.
@@ -284,6 +288,9 @@ impl Row {
             self.gb_s,
             self.share_of_copy,
         );
+        if self.regime != Regime::default() {
+            line.push_str(&format!(", {}", self.regime.name()));
+        }
         for (name, peer) in &self.peers {
             line.push_str(&format!(", {name} {:.0}", peer.gb_s));
         }

@@ -1,11 +1,10 @@
-//! Kernels of several steps: attention, a convolution, a network of comparisons. Compilers take long for them.
+//! Kernels of several steps: attention in `f32`, a convolution, a network of comparisons. Compilers take long for them.
 
 use exactile::prelude::*;
-use exactile::{DType, Result, bf16};
-use exactile_kernels::attention::{Options, Shape, Split, parts};
-use exactile_kernels::{self as kernels, Setting};
+use exactile::{DType, Result};
+use exactile_kernels::Setting;
 
-use crate::demo::{Case, problem, problem_in_phases, random};
+use crate::demo::{Case, problem, random};
 
 /// Features of a key.
 const FEATURES: usize = 64;
@@ -76,83 +75,6 @@ pub(super) fn flash_attention(n: usize) -> Case {
                     programs,
                     (&q, &k, &v, out, n as i32),
                 )
-            }))
-        }),
-    }
-}
-
-/// Attention by tensor cores.
-pub(super) fn tensor_attention(shape: Shape) -> Case {
-    let Shape {
-        heads,
-        keys: tokens,
-        width,
-        causal,
-        ..
-    } = shape;
-    let count = heads * tokens * width;
-    Case {
-        kernel: match causal {
-            true => "causal_attention",
-            false => "tensor_attention",
-        },
-        dtype: DType::BF16,
-        shape: vec![heads, tokens, width],
-        bytes: (4 * count * size_of::<bf16>()) as u64,
-        flops: (4 * count * tokens) as u64 / (1 + u64::from(causal)),
-        blocks: vec![128, 64],
-        elements: |block| block * 128,
-        setup: Box::new(move |device| {
-            let input = |seed| Buffer::from_slice(device, &random::<bf16>(seed, count));
-            let (q, k, v) = (input(1)?, input(2)?, input(3)?);
-            let out = Buffer::<bf16>::zeros(device, count)?;
-            Ok(problem(out, move |out, setting: &Setting| {
-                kernels::attention([&q, &k, &v], out, shape, Options::default(), setting)
-            }))
-        }),
-    }
-}
-
-/// Attention of a query of each head over many keys, by parts of 1024.
-pub(super) fn decode_attention(shape: Shape) -> Case {
-    const PART: usize = 1024;
-    let Shape {
-        sequences,
-        heads,
-        key_heads,
-        keys,
-        width,
-        ..
-    } = shape;
-    let rows = sequences * heads;
-    let [of_queries, of_keys] = [rows, sequences * key_heads * keys].map(|it| it * width);
-    Case {
-        kernel: "decode_attention",
-        dtype: DType::BF16,
-        shape: vec![sequences, heads, key_heads, keys, width],
-        bytes: (2 * (of_queries + of_keys) * size_of::<bf16>()) as u64,
-        flops: (4 * of_queries * keys) as u64,
-        blocks: vec![16, 64],
-        elements: |block| block * 128,
-        setup: Box::new(move |device| {
-            let input = |seed, count| Buffer::from_slice(device, &random::<bf16>(seed, count));
-            let (q, k, v) = (
-                input(1, of_queries)?,
-                input(2, of_keys)?,
-                input(3, of_keys)?,
-            );
-            let out = Buffer::<bf16>::zeros(device, of_queries)?;
-            let mut room = Buffer::zeros(device, parts(shape, PART, of_queries))?;
-            Ok(problem_in_phases(out, move |out, setting: &Setting| {
-                let split = Some(Split {
-                    keys: PART,
-                    parts: &mut room,
-                });
-                let options = Options {
-                    split,
-                    ..Options::default()
-                };
-                kernels::attention([&q, &k, &v], out, shape, options, setting)
             }))
         }),
     }

@@ -1,7 +1,7 @@
 //! Sums of vectors, products of matrices, and counts.
 
 use exactile::prelude::*;
-use exactile::{DType, F8E4M3, Number, bf16};
+use exactile::{DType, Number};
 use exactile_kernels as kernels;
 use kernels::activation::Activation;
 
@@ -90,94 +90,6 @@ pub(super) fn matmul<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
             let c = Buffer::<f32>::zeros(device, m * n)?;
             Ok(problem(c, move |c, setting| {
                 kernels::matmul(&a, &b, c, [m, n, k], setting)
-            }))
-        }),
-    }
-}
-
-pub(super) fn tensor_matmul<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
-    Case {
-        kernel: "tensor_matmul",
-        dtype: <T as Number>::DTYPE,
-        shape: vec![m, n, k],
-        bytes: ((m * k + k * n + m * n) * size_of::<T>()) as u64,
-        flops: (2 * m * n * k) as u64,
-        blocks: vec![128, 64],
-        elements: |block| block * 256,
-        setup: Box::new(move |device| {
-            let a = Buffer::from_slice(device, &random::<T>(7, m * k))?;
-            let b = Buffer::from_slice(device, &random::<T>(8, k * n))?;
-            let c = Buffer::<T>::zeros(device, m * n)?;
-            Ok(problem(c, move |c, setting| {
-                kernels::tensor_matmul(&a, &b, c, [m, n, k], setting)
-            }))
-        }),
-    }
-}
-
-/// Square matrices, by programs that take tiles in turns.
-pub(super) fn persistent_matmul<T: Float + Number>(extent: usize) -> Case {
-    let shape = [extent; 3];
-    Case {
-        kernel: "persistent_matmul",
-        setup: Box::new(move |device| {
-            let a = Buffer::from_slice(device, &random::<T>(7, extent * extent))?;
-            let b = Buffer::from_slice(device, &random::<T>(8, extent * extent))?;
-            let c = Buffer::<T>::zeros(device, extent * extent)?;
-            Ok(problem(c, move |c, setting| {
-                kernels::persistent_matmul([&a, &b], c, shape, setting)
-            }))
-        }),
-        ..tensor_matmul::<T>(extent, extent, extent)
-    }
-}
-
-/// Of 8-bit floats, rows of both along the products; with sums that go on in `f32` after each 128 products.
-pub(super) fn float8_matmul([m, n, k]: [usize; 3], is_promoted: bool) -> Case {
-    Case {
-        kernel: match is_promoted {
-            true => "float8_matmul_promoted",
-            false => "float8_matmul",
-        },
-        dtype: DType::F8E4M3,
-        shape: vec![m, n, k],
-        bytes: (m * k + k * n + m * n * size_of::<bf16>()) as u64,
-        flops: (2 * m * n * k) as u64,
-        blocks: vec![128, 64],
-        elements: |block| block * 256,
-        setup: Box::new(move |device| {
-            let a = Buffer::from_slice(device, &random::<F8E4M3>(7, m * k))?;
-            let b = Buffer::from_slice(device, &random::<F8E4M3>(8, n * k))?;
-            let c = Buffer::<bf16>::zeros(device, m * n)?;
-            Ok(problem(c, move |c, setting| {
-                kernels::float8_matmul([&a, &b], (1.0, is_promoted), c, [m, n, k], setting)
-            }))
-        }),
-    }
-}
-
-/// Rows of both along the products, of bytes and of `f32` as TF32.
-pub(super) fn rows_matmul<T: Numeric + Number, A: Numeric + Number>([m, n, k]: [usize; 3]) -> Case {
-    Case {
-        kernel: "rows_matmul",
-        dtype: <T as Number>::DTYPE,
-        shape: vec![m, n, k],
-        bytes: ((m * k + k * n) * size_of::<T>() + m * n * size_of::<A>()) as u64,
-        flops: (2 * m * n * k) as u64,
-        blocks: vec![128, 64],
-        elements: |block| block * 256,
-        setup: Box::new(move |device| {
-            let most = if <T as Number>::DTYPE.is_float() {
-                1.0
-            } else {
-                128.0
-            };
-            let numbers = |seed, len| uniform::<T>(seed, len, -most, most);
-            let a = Buffer::from_slice(device, &numbers(7, m * k))?;
-            let b = Buffer::from_slice(device, &numbers(8, n * k))?;
-            let c = Buffer::<A>::zeros(device, m * n)?;
-            Ok(problem(c, move |c, setting| {
-                kernels::rows_matmul([&a, &b], c, [m, n, k], setting)
             }))
         }),
     }

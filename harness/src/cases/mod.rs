@@ -1,8 +1,10 @@
 //! Kernels with their inputs: what the demonstration runs, those of `exactile-kernels` and a few of its own.
 
+mod attention;
 mod compound;
 mod elementwise;
 mod orders;
+mod products;
 pub mod ready;
 mod rows;
 pub mod subjects;

@@ -14,7 +14,7 @@ use exactile_kernels::sampling::Draw;
 use exactile_kernels::segment_sum::Segments;
 use exactile_kernels::{adamw, conv2d, layer_norm_backward, selective_scan};
 
-use super::{Case, cases, compound, elementwise, rows};
+use super::{Case, attention, cases, products, rows};
 use crate::compile::recorded;
 
 /// Launches of ready kernels with a setting.
@@ -50,12 +50,12 @@ pub fn ready() -> Vec<Ready> {
         rows::cross_entropy::<bf16>(2, 50257),
         rows::transpose::<f32>(200, 100),
         rows::embedding::<bf16>(300, 1000),
-        elementwise::tensor_matmul::<bf16>(512, 512, 512),
-        elementwise::float8_matmul([512; 3], false),
-        elementwise::float8_matmul([512; 3], true),
-        elementwise::rows_matmul::<i8, i32>([512; 3]),
-        elementwise::rows_matmul::<f32, f32>([512; 3]),
-        compound::tensor_attention(Heads::new(2, 512, 128, true)),
+        products::tensor_matmul::<bf16>(512, 512, 512),
+        products::float8_matmul([512; 3], false),
+        products::float8_matmul([512; 3], true),
+        products::rows_matmul::<i8, i32>([512; 3]),
+        products::rows_matmul::<f32, f32>([512; 3]),
+        attention::tensor_attention(Heads::new(2, 512, 128, true)),
     ];
     list.extend(others.into_iter().map(of_case));
     list.extend(scores());

@@ -1,11 +1,12 @@
 //! What `exactile bench` measures: kernels, inputs, and the settings to choose from.
 
-use exactile::{Schedule, bf16};
+mod products;
+
+use exactile::bf16;
 use exactile_kernels as kernels;
 use exactile_kernels::Setting;
-use exactile_kernels::attention::Shape;
 
-use super::{Case, compound, elementwise, orders, rows, sums};
+use super::{elementwise, orders, rows, sums};
 use crate::bench::Subject;
 
 /// Inputs for a GPU, for a CPU, or for a test of the harness.
@@ -32,7 +33,7 @@ pub fn subjects(size: Size) -> Vec<Subject> {
     lookups(size, &mut list);
     moves(size, &mut list);
     sorts(size, &mut list);
-    products(size, &mut list);
+    products::subjects(size, &mut list);
     with_defaults(list)
 }
 
@@ -42,110 +43,6 @@ fn with_defaults(mut list: Vec<Subject>) -> Vec<Subject> {
         subject.candidates.insert(0, Setting::default());
     }
     list
-}
-
-fn products(size: Size, list: &mut Vec<Subject>) {
-    let extents: &[usize] = match size {
-        Size::Gpu => &[1024, 4096, 8192],
-        Size::Cpu => &[],
-        Size::Quick => &[130],
-    };
-    let formula = "both factors and the product, once each";
-    for &extent in extents {
-        list.push(Subject {
-            case: elementwise::tensor_matmul::<bf16>(extent, extent, extent),
-            formula,
-            candidates: kernels::tensor_matmul::space(),
-        });
-        let others = [
-            elementwise::persistent_matmul::<bf16>(extent),
-            elementwise::float8_matmul([extent; 3], false),
-            elementwise::float8_matmul([extent; 3], true),
-            elementwise::rows_matmul::<i8, i32>([extent; 3]),
-            elementwise::rows_matmul::<f32, f32>([extent; 3]),
-        ];
-        list.extend(others.map(|case| Subject {
-            case,
-            formula,
-            candidates: kernels::tensor_matmul::space(),
-        }));
-    }
-    let wide = || extents.iter().filter(|&&extent| extent > 1024);
-    for (rows, &extent) in [16, 64, 128]
-        .into_iter()
-        .flat_map(|rows| wide().map(move |it| (rows, it)))
-    {
-        list.push(Subject {
-            case: Case {
-                kernel: "few_rows",
-                ..elementwise::tensor_matmul::<bf16>(rows, extent, extent)
-            },
-            formula,
-            candidates: few_rows(),
-        });
-    }
-    attentions(size, list);
-    for &extent in extents.iter().filter(|&&extent| extent <= 4096) {
-        list.push(Subject {
-            case: elementwise::matmul::<f32>(extent, extent, extent),
-            formula,
-            candidates: kernels::matmul::space(),
-        });
-    }
-}
-
-fn attentions(size: Size, list: &mut Vec<Subject>) {
-    let heads: &[([usize; 3], bool)] = match size {
-        Size::Gpu => &[
-            ([128, 4096, 128], false),
-            ([128, 4096, 128], true),
-            ([128, 4096, 64], false),
-            ([128, 4096, 64], true),
-            ([32, 16384, 128], false),
-        ],
-        Size::Cpu => &[],
-        Size::Quick => &[([2, 200, 64], true)],
-    };
-    for &([heads, tokens, width], causal) in heads {
-        let shape = Shape::new(heads, tokens, width, causal);
-        list.push(Subject {
-            case: compound::tensor_attention(shape),
-            formula: "queries, keys, values and the output, once each",
-            candidates: kernels::attention::space(shape),
-        });
-    }
-    let few: &[(usize, usize)] = match size {
-        Size::Gpu => &[(1, 32768), (64, 32768)],
-        Size::Cpu => &[],
-        Size::Quick => &[(2, 300)],
-    };
-    for &(sequences, keys) in few {
-        let shape = Shape {
-            sequences,
-            key_heads: 8,
-            queries: 1,
-            keys,
-            ..Shape::new(64, 1, 128, false)
-        };
-        list.push(Subject {
-            case: compound::decode_attention(shape),
-            formula: "queries, keys, values and the output, once each",
-            candidates: kernels::attention::space(shape),
-        });
-    }
-}
-
-/// The tiles that a product of few rows chooses, in rings of some depths, and those of many rows.
-fn few_rows() -> Vec<Setting> {
-    let depths = [4, 8].map(|stages| Setting {
-        schedule: Schedule::AUTO.stages(stages),
-        ..Setting::default()
-    });
-    let wide = kernels::tensor_matmul::space().into_iter();
-    depths
-        .into_iter()
-        .chain(wide.filter(|it| it.block == 64))
-        .collect()
 }
 
 /// Additions and softmax of rows of 1024, from little to all that a GPU's memory has room for.

@@ -15,6 +15,10 @@ use exactile::{Error, Result};
 /// Programs that the interpreter runs of a large grid.
 const SAMPLE: u64 = 12;
 
+/// Operations up to which the golden run of a benchmark is that of all programs, and how many programs it has beyond.
+const MOST_OPERATIONS: u64 = 1 << 39;
+const GOLDEN_SAMPLE: u64 = 512;
+
 /// Bytes up to which the interpreter runs a case in full.
 const MOST_INTERPRETED: u64 = 4 << 20;
 
@@ -96,6 +100,21 @@ fn first_setting(case: &Case) -> Result<Setting> {
 /// The outputs of the golden run: the CPU with the first tile size under `Exact`.
 pub(crate) fn golden_run(case: &Case) -> Result<Vec<Array>> {
     run_once(case, &Device::cpu(), first_setting(case)?)
+}
+
+/// The outputs of the golden run, of a sample of programs where all would take long, and what they are in words.
+pub(crate) fn golden_sample(case: &Case) -> Result<(Vec<Array>, String)> {
+    let sampled = Device::cpu().sampling(GOLDEN_SAMPLE);
+    if case.flops > MOST_OPERATIONS {
+        let problem = (case.setup)(&sampled)?;
+        if !problem.in_phases() {
+            let outputs = run_problem(problem, &sampled, first_setting(case)?)?;
+            let reference = format!("golden run on the CPU, at most {GOLDEN_SAMPLE} programs");
+            return Ok((outputs, reference));
+        }
+    }
+    let reference = "golden run on the CPU, all elements".to_string();
+    Ok((golden_run(case)?, reference))
 }
 
 /// How the outputs of `device` under the setting of the golden run differ from it: of a checked launch, and of one that it

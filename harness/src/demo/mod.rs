@@ -13,7 +13,7 @@ use exactile::Result;
 use exactile::autotune::{Outputs, Workload, with_output};
 
 pub use inputs::{linspace, random, uniform};
-pub(crate) use judge::{compare_written, golden_run, sampled_run};
+pub(crate) use judge::{compare_written, golden_run, golden_sample, sampled_run};
 pub use judge::{judge, judge_first};
 
 /// A kernel with its buffers on one device.

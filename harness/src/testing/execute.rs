@@ -240,7 +240,8 @@ unsafe fn run_on_cpu(func: &LaneFunc, grid: Grid, arguments: &mut [Argument<'_>]
         Err(error) => return Outcome::Failed(error.to_string()),
     };
     // SAFETY: handed on to the caller.
-    let launched = unsafe { executable.launch(grid, arguments, exactile_cranelift::Threads::All) };
+    let launched =
+        unsafe { executable.launch(grid, arguments, exactile_cranelift::Threads::All, None) };
     match launched {
         Ok(()) => Outcome::Done,
         Err(LaunchError::OutOfBounds(error)) => Outcome::OutOfBounds(error),

@@ -99,9 +99,9 @@ pub(super) fn clocks() -> Result<()> {
     let clock = || GpuClock::new(internals::gpu(&gpu).expect("is one"), 1024);
     let (mut first, second) = (clock()?, clock()?);
     let mut nothing = || Ok(());
-    first.time(&mut nothing)?;
+    first.time(1, &mut nothing)?;
     drop(second);
-    first.time(&mut nothing).map(drop)
+    first.time(1, &mut nothing).map(drop)
 }
 
 /// A launch into a stream that others capture.

@@ -18,6 +18,7 @@ pub(super) const UNSAFE_FILES: &[&str] = &[
     "backends/nvptx/src/record.rs",
     "backends/nvptx/src/stream.rs",
     "examples/dlpack_library.rs",
+    "harness/src/bench/bursts.rs",
     "harness/src/bench/launch.rs",
     "harness/src/testing/execute.rs",
     "harness/src/testing/execute/cuda.rs",

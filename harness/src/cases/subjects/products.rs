@@ -1,0 +1,152 @@
+//! Products and attention by tensor cores.
+
+use exactile::{Schedule, bf16, f16};
+use exactile_kernels as kernels;
+use exactile_kernels::Setting;
+use exactile_kernels::attention::Shape;
+
+use super::super::{Case, attention, elementwise, products};
+use super::Size;
+use crate::bench::Subject;
+
+/// How the bytes of a product are counted.
+const PRODUCT: &str = "both factors and the product, once each";
+
+fn product(case: Case) -> Subject {
+    Subject {
+        case,
+        formula: PRODUCT,
+        candidates: kernels::tensor_matmul::space(),
+    }
+}
+
+/// Products of 16 and 8 bits, of `f32`, fused, in groups and scaled, and attention.
+pub(super) fn subjects(size: Size, list: &mut Vec<Subject>) {
+    let (all, wide, of_f32): (&[usize], &[usize], &[usize]) = match size {
+        Size::Gpu => (
+            &[1024, 2048, 4096, 8192, 16384],
+            &[4096, 8192],
+            &[1024, 4096],
+        ),
+        Size::Cpu => return,
+        Size::Quick => (&[130], &[130], &[130]),
+    };
+    for &extent in all {
+        let case = products::tensor_matmul::<bf16>(extent, extent, extent);
+        list.push(product(case));
+        // Beyond, the golden run of programs that take tiles in turns takes minutes, and some of them say nothing.
+        if extent <= 8192 {
+            list.push(product(products::persistent_matmul::<bf16>(extent)));
+        }
+    }
+    for &extent in wide {
+        let shape = [extent; 3];
+        let cases = [
+            products::tensor_matmul::<f16>(extent, extent, extent),
+            products::float8_matmul(shape, false),
+            products::float8_matmul(shape, true),
+            products::block_scaled_matmul(shape),
+            products::rows_matmul::<i8, i32>(shape),
+            products::scaled_matmul(shape),
+            products::rows_matmul::<f32, f32>(shape),
+            products::linear_gelu::<bf16>(shape),
+        ];
+        list.extend(cases.map(product));
+    }
+    odd_and_grouped(size, list);
+    for rows in [16, 64, 128] {
+        list.extend(wide.iter().map(|&extent| {
+            let case = products::tensor_matmul::<bf16>(rows, extent, extent);
+            let kernel = "few_rows";
+            Subject {
+                candidates: few_rows(),
+                ..product(Case { kernel, ..case })
+            }
+        }));
+    }
+    attentions(size, list);
+    list.extend(of_f32.iter().map(|&extent| Subject {
+        candidates: kernels::matmul::space(),
+        ..product(elementwise::matmul::<f32>(extent, extent, extent))
+    }));
+}
+
+/// Extents that no tile and no bulk copy divides, and groups beside one product of as much work.
+fn odd_and_grouped(size: Size, list: &mut Vec<Subject>) {
+    let ([m, n, k], groups, of_group) = match size {
+        Size::Gpu | Size::Cpu => ([4095, 4097, 4099], 64, [512, 2048, 2048]),
+        Size::Quick => ([63, 65, 67], 4, [32, 64, 64]),
+    };
+    let [rows, columns, terms] = of_group;
+    let cases = [
+        products::tensor_matmul::<bf16>(m, n, k),
+        products::grouped_matmul::<bf16>(groups, of_group),
+        products::tensor_matmul::<bf16>(groups * rows, columns, terms),
+    ];
+    list.extend(cases.map(product));
+}
+
+fn attentions(size: Size, list: &mut Vec<Subject>) {
+    let heads: &[([usize; 3], bool)] = match size {
+        Size::Gpu => &[
+            ([128, 4096, 128], false),
+            ([128, 4096, 128], true),
+            ([128, 4096, 64], false),
+            ([128, 4096, 64], true),
+            ([32, 16384, 128], false),
+            ([32, 16384, 128], true),
+        ],
+        Size::Cpu => &[],
+        Size::Quick => &[([2, 200, 64], true)],
+    };
+    for &([heads, tokens, width], causal) in heads {
+        let shape = Shape::new(heads, tokens, width, causal);
+        list.push(Subject {
+            case: attention::tensor_attention(shape),
+            formula: "queries, keys, values and the output, once each",
+            candidates: kernels::attention::space(shape),
+        });
+    }
+    let (heads, tokens, width) = match size {
+        Size::Gpu | Size::Cpu => (32, 4096, 128),
+        Size::Quick => (2, 200, 64),
+    };
+    let shape = Shape::new(heads, tokens, width, true);
+    list.push(Subject {
+        case: attention::attention_backward(shape),
+        formula: "queries, keys, values, the output, four gradients and sums, once each",
+        candidates: kernels::attention_backward::space(),
+    });
+    let few: &[(usize, usize)] = match size {
+        Size::Gpu => &[(1, 32768), (64, 32768)],
+        Size::Cpu => &[],
+        Size::Quick => &[(2, 300)],
+    };
+    for &(sequences, keys) in few {
+        let shape = Shape {
+            sequences,
+            key_heads: 8,
+            queries: 1,
+            keys,
+            ..Shape::new(64, 1, 128, false)
+        };
+        list.push(Subject {
+            case: attention::decode_attention(shape),
+            formula: "queries, keys, values and the output, once each",
+            candidates: kernels::attention::space(shape),
+        });
+    }
+}
+
+/// The tiles that a product of few rows chooses, in rings of some depths, and those of many rows.
+fn few_rows() -> Vec<Setting> {
+    let depths = [4, 8].map(|stages| Setting {
+        schedule: Schedule::AUTO.stages(stages),
+        ..Setting::default()
+    });
+    let wide = kernels::tensor_matmul::space().into_iter();
+    depths
+        .into_iter()
+        .chain(wide.filter(|it| it.block == 64))
+        .collect()
+}
