@@ -292,7 +292,7 @@ fn define(module: &mut JITModule, func: &LaneFunc, describe: bool) -> Result<Def
     let mut bytes = code.code_buffer().to_vec();
     let relocations = code.buffer.relocs().iter();
     let relocations = relocations.map(|it| ModuleReloc::from_mach_reloc(it, &context.func, id));
-    let relocations = prefetch::put(relocations.collect(), &mut bytes);
+    let relocations = prefetch::put(relocations.collect(), &mut bytes)?;
     module
         .define_function_bytes(id, alignment, &bytes, &relocations)
         .map_err(failed)?;

@@ -7,14 +7,19 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_module::{ModuleReloc, ModuleRelocTarget};
 
+use crate::Error;
+
 /// Namespace of the names of prefetches: modules use those below.
 const NAMESPACE: u32 = 2;
 
 /// The opcode of a direct call, which the distance to what is called follows.
 const CALL: u8 = 0xe8;
 
-/// What has as many bytes as such a call, and asks for the cache line at its first parameter, to read and to write.
-const INSTRUCTIONS: [[u8; 5]; 2] = [
+/// Bytes of such a call.
+const INSTRUCTION: usize = 5;
+
+/// What has as many bytes, and asks for the cache line at its first parameter, to read and to write.
+const INSTRUCTIONS: [[u8; INSTRUCTION]; 2] = [
     // `prefetcht0 [rdi]` and `prefetchw [rdi]`, each with a `nop` of two bytes.
     [0x0f, 0x18, 0x0f, 0x66, 0x90],
     [0x0f, 0x0d, 0x0f, 0x66, 0x90],
@@ -42,7 +47,11 @@ pub(crate) fn declare(func: &mut Function) -> Option<[FuncRef; 2]> {
 }
 
 /// Puts the instructions where `code` calls what [`declare`] made; returns all other relocations.
-pub(crate) fn put(mut relocations: Vec<ModuleReloc>, code: &mut [u8]) -> Vec<ModuleReloc> {
+pub(crate) fn put(
+    mut relocations: Vec<ModuleReloc>,
+    code: &mut [u8],
+) -> Result<Vec<ModuleReloc>, Error> {
+    let mut result = Ok(());
     relocations.retain(|relocation| {
         let ModuleRelocTarget::User {
             namespace: NAMESPACE,
@@ -51,14 +60,14 @@ pub(crate) fn put(mut relocations: Vec<ModuleReloc>, code: &mut [u8]) -> Vec<Mod
         else {
             return true;
         };
-        let call = relocation.offset as usize - 1;
-        let instruction = INSTRUCTIONS[index as usize];
-        debug_assert_eq!(
-            code[call], CALL,
-            "broken invariant: what is near is called directly"
-        );
-        code[call..call + instruction.len()].copy_from_slice(&instruction);
+        let instruction = INSTRUCTIONS.get(index as usize);
+        let place = (relocation.offset as usize).checked_sub(1);
+        let call = place.and_then(|place| code.get_mut(place..place + INSTRUCTION));
+        match (instruction, call) {
+            (Some(instruction), Some(call)) if call[0] == CALL => call.copy_from_slice(instruction),
+            _ => result = Err(Error::Codegen("a prefetch is no direct call".to_string())),
+        }
         false
     });
-    relocations
+    result.map(|()| relocations)
 }

@@ -83,7 +83,7 @@ impl Codegen<'_> {
         let Some(mask) = op.mask else {
             let address = self.address(base, offset, dtype);
             if op.cache != Some(Cache::Volatile) {
-                self.note_load(result, address);
+                self.note_load(result, base, address);
             }
             return self.load_from(address, dtype, ty.shape.elements());
         };

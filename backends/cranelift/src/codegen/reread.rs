@@ -1,5 +1,8 @@
 //! Lanes of vectors that were loaded. An integer goes from a vector to a scalar register by two instructions of the one
 //! port that also joins lanes, and from memory by a load: what was not written since is loaded once more.
+//!
+//! That holds for arrays that are only read and for the program's own memory. Where another program may write, a race
+//! would make two numbers of one that was checked: a race gives unspecified numbers and nothing worse.
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::InstBuilder;
@@ -23,9 +26,12 @@ impl Codegen<'_> {
         self.writes += u32::from(writes || matches!(op, Op::For(_) | Op::While(_)));
     }
 
-    pub(super) fn note_load(&mut self, vector: Value, address: clif::Value) {
+    /// Remembers where a vector was loaded, if nobody else writes there.
+    pub(super) fn note_load(&mut self, vector: Value, base: Value, address: clif::Value) {
         let writes = self.writes;
-        self.loaded.insert(vector, Loaded { address, writes });
+        if self.func.written(base).is_none() {
+            self.loaded.insert(vector, Loaded { address, writes });
+        }
     }
 
     /// A lane of an integer vector that is in memory as it was loaded.

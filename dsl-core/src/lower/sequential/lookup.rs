@@ -1,7 +1,7 @@
 //! Counts and gathers: single elements at positions that are known when the kernel runs.
 
 use super::index::{Coordinate, Cover, Index, Scalar};
-use super::lowerer::{Binding, Inline, Lowerer};
+use super::lowerer::{Binding, Lowerer};
 use super::pull::Pulled;
 use crate::ir::{BinaryOp, Class, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value, op};
 use crate::target::Bounds;
@@ -167,31 +167,15 @@ impl Lowerer<'_> {
         Some(self.builder.compare(CompareOp::Eq, found, zero))
     }
 
-    /// Elements by indices that are inside. What was loaded may be loaded again for each lane, and might be another
-    /// number if programs race: no number leads outside.
+    /// Elements by indices that are inside.
     fn gather_inside(&mut self, op: &op::Gather, index: &Index, indices: &Pulled) -> Pulled {
-        let extent = self.shape(op.x).extent(op.axis.index()) as i64;
-        let is_loaded = self.is_loaded(op.indices);
         let mut parts = Vec::new();
         for lane in 0..index.lanes {
             let wanted = self.wanted(indices, lane);
-            let mut wanted = self.builder.cast(wanted, DType::I64);
-            if is_loaded {
-                let bits = self.value(Scalar::Known(extent - 1));
-                wanted = self.builder.and(wanted, bits);
-            }
+            let wanted = self.builder.cast(wanted, DType::I64);
             parts.push(self.gathered(op, index, lane, wanted));
         }
         self.joined(parts)
-    }
-
-    /// Whether a tile is what arrays hold.
-    fn is_loaded(&self, tile: Value) -> bool {
-        match self.bindings.get(&tile) {
-            Some(Binding::Inline(_, Inline::Load(_))) => true,
-            Some(Binding::Inline(_, Inline::Shape(op))) => self.is_loaded(op.x()),
-            Some(Binding::Inline(..) | Binding::Buffer(_) | Binding::Scalar(_)) | None => false,
-        }
     }
 
     /// Elements by any indices, which are checked and clamped.
