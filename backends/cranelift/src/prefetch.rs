@@ -71,3 +71,32 @@ pub(crate) fn put(
     });
     result.map(|()| relocations)
 }
+
+#[cfg(test)]
+mod tests {
+    use cranelift_codegen::binemit::Reloc;
+
+    use super::*;
+
+    #[test]
+    fn only_direct_calls_are_replaced() {
+        let put_at = |offset, code: &mut [u8]| {
+            let relocation = ModuleReloc {
+                offset,
+                kind: Reloc::X86CallPCRel4,
+                name: ModuleRelocTarget::user(NAMESPACE, 1),
+                addend: -4,
+            };
+            put(vec![relocation], code).map(|others| others.len())
+        };
+        let mut code = [0x90, CALL, 1, 2, 3, 4, 0xc3];
+        assert_eq!(put_at(2, &mut code), Ok(0));
+        let replaced = [0x90, 0x0f, 0x0d, 0x0f, 0x66, 0x90, 0xc3];
+        assert_eq!(code, replaced);
+        for offset in [0, 1, 2, 4, 7, 1000] {
+            let error = put_at(offset, &mut code).expect_err("is refused");
+            assert!(error.to_string().contains("a prefetch is no direct call"));
+        }
+        assert_eq!(code, replaced);
+    }
+}
