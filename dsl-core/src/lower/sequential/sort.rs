@@ -94,7 +94,7 @@ impl Lowerer<'_> {
                     let before = this.before(&map, index);
                     let pulled = this.pull(source, &before);
                     match as_floats {
-                        true => this.to_floats(&pulled, index.lanes),
+                        true => this.floats_of(&pulled, index.lanes),
                         false => pulled,
                     }
                 });
@@ -123,14 +123,14 @@ impl Lowerer<'_> {
         self.dtype(source) == DType::I64 && range().is_some_and(|it| it.is_within(AS_FLOATS))
     }
 
-    fn to_floats(&mut self, pulled: &Pulled, lanes: usize) -> Pulled {
+    fn floats_of(&mut self, pulled: &Pulled, lanes: usize) -> Pulled {
         let integers = self.vector(pulled, DType::I64, lanes);
         let offset = self.float_offset(lanes);
         let bits = self.builder.add(integers, offset);
         Pulled::Vector(self.builder.bitcast(bits, DType::F64))
     }
 
-    fn to_integers(&mut self, floats: Value) -> Value {
+    fn integers_of(&mut self, floats: Value) -> Value {
         let lanes = self.builder.ty(floats).shape.elements();
         let offset = self.float_offset(lanes);
         let bits = self.builder.bitcast(floats, DType::I64);
@@ -300,7 +300,7 @@ impl Lowerer<'_> {
                 let column = this.bits(place, unit.trailing_zeros(), 62 - unit.trailing_zeros());
                 for (source, output) in outputs.iter().enumerate() {
                     let vectors_of = group.iter().map(|element| match line.as_floats {
-                        true => this.to_integers(element[source]),
+                        true => this.integers_of(element[source]),
                         false => element[source],
                     });
                     let vectors_of = vectors_of.collect();

@@ -166,8 +166,10 @@ impl Lowerer<'_> {
                 let (a, b) = (&group[number], &group[other]);
                 let [first, second] = match meeting.holder {
                     Holder::Lane(bit) => this.compare_lanes(line, (meeting, bit), a, b),
-                    _ if count % BY_BITS == 0 => this.ordered_by_bits(line, a, b),
-                    _ => ordered(&mut this.builder, line.keys, a, b).into(),
+                    Holder::Register(_) if count % BY_BITS == 0 => this.ordered_by_bits(line, a, b),
+                    Holder::Register(_) | Holder::Warp(_) | Holder::Mixed => {
+                        ordered(&mut this.builder, line.keys, a, b).into()
+                    }
                 };
                 group[other] = second;
                 group[number] = first;
