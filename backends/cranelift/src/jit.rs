@@ -7,18 +7,20 @@
 
 use std::sync::OnceLock;
 
+use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AbiParam, Function, types};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use cranelift_module::{FuncId, Linkage, Module, ModuleReloc, default_libcall_names};
 use exactile_core::ir::{Op, Space, op};
 use exactile_core::launch::{Signature, parameters};
 use exactile_core::verify::LaneFunc;
 
 use crate::Error;
 use crate::codegen::{self, Helpers};
+use crate::prefetch;
 use crate::preserving::{self, Callee};
 use crate::run::{Entry, LaunchContext};
 use crate::runtime::scalar_call;
@@ -191,11 +193,7 @@ fn build(func: &LaneFunc, describe: bool) -> Result<Compilation, Error> {
         return Err(Error::Lanes(func.warps));
     }
     let mut builder = JITBuilder::with_isa(isa(func)?, default_libcall_names());
-    let prefetches = preserving::prefetches().into_iter().flatten();
-    for callee in [scalar(), preserving::report()]
-        .into_iter()
-        .chain(prefetches)
-    {
+    for callee in [scalar(), preserving::report()] {
         builder.symbol(callee.name, callee.address);
     }
     let mut module = JITModule::new(builder);
@@ -249,14 +247,10 @@ fn import_helpers(module: &mut JITModule, func: &mut Function) -> Result<Helpers
             .map_err(failed)?;
         Ok(module.declare_func_in_func(id, func))
     };
-    let prefetch = match preserving::prefetches() {
-        Some([read, write]) => Some([import(&read, 1, false)?, import(&write, 1, false)?]),
-        None => None,
-    };
     Ok(Helpers {
         scalar: import(&scalar(), 4, true)?,
         out_of_bounds: import(&preserving::report(), 6, false)?,
-        prefetch,
+        prefetch: prefetch::declare(func),
     })
 }
 
@@ -284,17 +278,27 @@ fn define(module: &mut JITModule, func: &LaneFunc, describe: bool) -> Result<Def
     let id = module
         .declare_function("kernel", Linkage::Local, &context.func.signature)
         .map_err(failed)?;
-    module.define_function(id, &mut context).map_err(failed)?;
+    context
+        .compile(module.isa(), &mut ControlPlane::default())
+        .map_err(|error| Error::Codegen(format!("{:?}", error.inner)))?;
     let code = context.compiled_code();
-    let code_bytes = code.map_or(0, |code| code.code_buffer().len());
-    let frame = code.and_then(|code| code.buffer.frame_layout());
-    let stack_bytes = frame.map_or(0, |frame| frame.frame_to_fp_offset as usize);
-    if let Some(machine) = code.and_then(|code| code.vcode.as_ref()) {
+    let code = code.expect("broken invariant: it was compiled");
+    let alignment = u64::from(code.buffer.alignment);
+    let stack_bytes = code.buffer.frame_layout();
+    let stack_bytes = stack_bytes.map_or(0, |frame| frame.frame_to_fp_offset as usize);
+    if let Some(machine) = &code.vcode {
         text.push_str(machine);
     }
+    let mut bytes = code.code_buffer().to_vec();
+    let relocations = code.buffer.relocs().iter();
+    let relocations = relocations.map(|it| ModuleReloc::from_mach_reloc(it, &context.func, id));
+    let relocations = prefetch::put(relocations.collect(), &mut bytes)?;
+    module
+        .define_function_bytes(id, alignment, &bytes, &relocations)
+        .map_err(failed)?;
     Ok(Defined {
         id,
-        code_bytes,
+        code_bytes: bytes.len(),
         stack_bytes,
         text,
     })

@@ -10,6 +10,7 @@
 mod codegen;
 mod environment;
 mod jit;
+mod prefetch;
 mod preserving;
 mod run;
 mod runtime;

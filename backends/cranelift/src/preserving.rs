@@ -79,18 +79,6 @@ mod x86_64 {
             function = sym out_of_bounds,
         );
     }
-
-    /// Asks for the cache line at an address, to read.
-    #[unsafe(naked)]
-    pub(super) extern "C" fn prefetch() {
-        naked_asm!("prefetcht0 [rdi]", "ret");
-    }
-
-    /// Asks for the cache line at an address, to write.
-    #[unsafe(naked)]
-    pub(super) extern "C" fn prefetch_to_write() {
-        naked_asm!("prefetchw [rdi]", "ret");
-    }
 }
 
 /// What records an access out of bounds.
@@ -103,26 +91,4 @@ pub(crate) fn report() -> Callee {
         address: crate::run::out_of_bounds as *const u8,
         convention: cfg!(all(target_arch = "x86_64", unix)).then_some(CallConv::PreserveAll),
     }
-}
-
-/// What asks for the cache line at an address, to read and to write, where the machine can: CLIF has no such
-/// instruction.
-pub(crate) fn prefetches() -> Option<[Callee; 2]> {
-    #[cfg(not(all(target_arch = "x86_64", unix)))]
-    return None;
-    #[cfg(all(target_arch = "x86_64", unix))]
-    Some(
-        [
-            ("exactile_prefetch", x86_64::prefetch as *const u8),
-            (
-                "exactile_prefetch_to_write",
-                x86_64::prefetch_to_write as *const u8,
-            ),
-        ]
-        .map(|(name, address)| Callee {
-            name,
-            address,
-            convention: Some(CallConv::PreserveAll),
-        }),
-    )
 }

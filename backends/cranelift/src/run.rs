@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use exactile_core::ir::Grid;
 use exactile_core::launch::{Argument, Input, Launch, LaunchError, Passed, Programs};
 use exactile_core::target::{BoundsError, Target};
-use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use crate::environment::StandardFloats;
@@ -166,49 +165,54 @@ impl Executable {
         least.map_or(Ok(()), |error| Err(LaunchError::OutOfBounds(error)))
     }
 
-    /// Hands ranges of the programs to threads, each with scratch memory of its own.
+    /// Hands ranges of the programs to threads, each with scratch memory of its own. The caller is one of them: it
+    /// begins while others wake.
     fn on_threads(
         &self,
         threads: Threads,
         programs: u64,
         run: &(impl Fn(&mut Scratch, Range<u64>) + Sync),
     ) -> Result<(), LaunchError> {
-        let workers = match threads {
-            Threads::One => 1,
-            Threads::All => rayon::current_num_threads() as u64,
-        };
-        let chunks = match threads {
-            Threads::One => 1,
-            Threads::All => (workers * 8).min(programs).max(1),
+        let (workers, chunks) = match threads {
+            Threads::One => (1, 1),
+            Threads::All => {
+                let workers = rayon::current_num_threads() as u64;
+                (workers, (workers * CHUNKS).min(programs).max(1))
+            }
         };
         let bound =
             |chunk: u64| (u128::from(programs) * u128::from(chunk) / u128::from(chunks)) as u64;
-        let range = |chunk: u64| bound(chunk)..bound(chunk + 1);
-        let scratch = || Scratch::new(self.scratch_bytes());
-        if self.stack_bytes() > ANY_STACK {
-            let next = AtomicU64::new(0);
-            let work = || {
-                let mut scratch = scratch();
-                loop {
-                    let chunk = next.fetch_add(1, Ordering::Relaxed);
-                    if chunk >= chunks {
-                        return;
-                    }
-                    run(&mut scratch, range(chunk));
+        let next = AtomicU64::new(0);
+        let work = || {
+            let mut scratch = Scratch::new(self.scratch_bytes());
+            loop {
+                let chunk = next.fetch_add(1, Ordering::Relaxed);
+                if chunk >= chunks {
+                    return;
                 }
-            };
-            return on_large_stacks(workers.min(chunks), self.stack_bytes(), &work);
+                run(&mut scratch, bound(chunk)..bound(chunk + 1));
+            }
+        };
+        let workers = workers.min(chunks);
+        if self.stack_bytes() > ANY_STACK {
+            return on_large_stacks(workers, self.stack_bytes(), &work);
         }
-        match chunks {
+        match workers {
             // What one thread does needs no others woken.
-            1 => run(&mut scratch(), range(0)),
-            _ => (0..chunks)
-                .into_par_iter()
-                .for_each_init(scratch, |scratch, chunk| run(scratch, range(chunk))),
+            1 => work(),
+            _ => rayon::in_place_scope(|scope| {
+                for _ in 1..workers {
+                    scope.spawn(|_| work());
+                }
+                work();
+            }),
         }
         Ok(())
     }
 }
+
+/// Ranges that the programs are cut into for each thread, so that all end at about the same time.
+const CHUNKS: u64 = 32;
 
 /// The bytes of stack that code takes from whatever thread it runs on.
 const ANY_STACK: usize = 16 << 10;

@@ -12,6 +12,7 @@ use exactile_core::{pipeline, semantics};
 
 use crate::{Executable, Threads, compile};
 
+mod reread;
 mod stack;
 
 const LANES: &[usize] = &[1, 2, 4, 8];

@@ -107,6 +107,9 @@ impl Range {
                 let width = 128 - (self.high | other.high).leading_zeros();
                 Some(Self::new(0, (1 << width) - 1))
             }
+            // Bits of a natural number set in the other one add at most that number.
+            BinaryOp::Or if other.low >= 0 => Some(Self::new(self.low, self.high + other.high)),
+            BinaryOp::Or if self.low >= 0 => Some(Self::new(other.low, self.high + other.high)),
             BinaryOp::Shl => {
                 amount.map(|amount| Self::new(self.low << amount, self.high << amount))
             }

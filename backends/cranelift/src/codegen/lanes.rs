@@ -2,7 +2,9 @@
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F32, F64, I8, I8X16, I16, I16X8, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{
+    F32, F32X4, F64, F64X2, I8, I8X16, I16, I16X8, I32, I32X4, I64, I64X2,
+};
 use cranelift_codegen::ir::{ConstantData, InstBuilder, MemFlagsData};
 use exactile_core::ir::{DType, Literal, Type, Value};
 
@@ -150,9 +152,19 @@ impl Codegen<'_> {
             Repr::Scalar(value) => *value,
             Repr::Vector(pieces) => {
                 let per = 16 / lane_type(dtype).bytes() as usize;
-                self.builder
-                    .ins()
-                    .extractlane(pieces[lane / per], (lane % per) as u8)
+                let (piece, lane) = (pieces[lane / per], lane % per);
+                let floats = match (lane, lane_type(dtype)) {
+                    (0, I32) => Some(F32X4),
+                    (0, I64) => Some(F64X2),
+                    _ => None,
+                };
+                // The first lane of floats is the register itself, from which one instruction moves.
+                if let Some(vector) = floats {
+                    let floats = self.reinterpret(vector, piece);
+                    let first = self.builder.ins().extractlane(floats, 0);
+                    return self.reinterpret(lane_type(dtype), first);
+                }
+                self.builder.ins().extractlane(piece, lane as u8)
             }
             Repr::Mask(bytes, pieces) => {
                 let per = 16 / *bytes as usize;

@@ -4,7 +4,7 @@ use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, ValueDef};
-use exactile_core::ir::{DType, Literal, Op, Type, Value, op};
+use exactile_core::ir::{Cache, DType, Literal, Op, Type, Value, op};
 
 use super::Codegen;
 use super::lanes::{Repr, lane_type, mask_type, piece_type};
@@ -76,12 +76,15 @@ impl Codegen<'_> {
     }
 
     /// A load; where the scalar mask is false, `other` or zero.
-    pub(super) fn load(&mut self, op: &op::LaneLoad, ty: Type) -> Repr {
-        let (base, offset) = (op.base, op.offset);
+    pub(super) fn load(&mut self, op: &op::LaneLoad, result: Value) -> Repr {
+        let (base, offset, ty) = (op.base, op.offset, self.ty(result));
         let dtype = ty.dtype().unwrap_or(DType::I64);
         self.prefetch((base, offset), dtype, ty.shape.elements(), false);
         let Some(mask) = op.mask else {
             let address = self.address(base, offset, dtype);
+            if op.cache != Some(Cache::Volatile) {
+                self.note_load(result, base, address);
+            }
             return self.load_from(address, dtype, ty.shape.elements());
         };
         let otherwise = match op.other {
@@ -97,7 +100,7 @@ impl Codegen<'_> {
         self.of_parameters(&pieces, ty)
     }
 
-    fn load_from(&mut self, address: clif::Value, dtype: DType, lanes: usize) -> Repr {
+    pub(super) fn load_from(&mut self, address: clif::Value, dtype: DType, lanes: usize) -> Repr {
         if lanes == 1 {
             let lane = self
                 .builder

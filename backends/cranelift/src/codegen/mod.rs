@@ -9,6 +9,7 @@ mod control;
 mod half_float;
 mod lanes;
 mod memory;
+mod reread;
 mod scalar;
 
 use std::collections::BTreeMap;
@@ -61,6 +62,8 @@ pub(crate) fn translate(
         joined: checks::joined_checks(func),
         loops: Vec::new(),
         asked: BTreeMap::new(),
+        loaded: BTreeMap::new(),
+        writes: 0,
         has_fma: has_flag(isa, "has_fma"),
     };
     codegen.prologue();
@@ -103,6 +106,9 @@ struct Codegen<'a> {
     loops: Vec<ahead::Loop>,
     /// For each argument, what asks for its lines.
     asked: BTreeMap<Value, ahead::Asked>,
+    /// What was loaded without a mask, and how much that may write there was so far.
+    loaded: BTreeMap<Value, reread::Loaded>,
+    writes: u32,
     has_fma: bool,
 }
 
@@ -205,6 +211,7 @@ impl Codegen<'_> {
             return Err(Error::Unsupported(func.op(inst).mnemonic()));
         }
         self.make_constants(func.op(inst));
+        self.count_writes(func.op(inst));
         let results = &func.inst(inst).results;
         let ty = results.first().map(|&result| self.ty(result));
         let ty = ty.unwrap_or(Type::BOOL);
@@ -216,14 +223,18 @@ impl Codegen<'_> {
             LaneOp::NumPrograms(op) => self.num_programs(op.axis),
             LaneOp::Splat(op) => self.splat(op.x, ty.shape.elements()),
             LaneOp::Alloc(_) => self.alloc(ty)?,
-            LaneOp::LaneLoad(op) => self.load(op, ty),
+            LaneOp::LaneLoad(op) => self.load(op, results[0]),
             LaneOp::LaneFetch(op) => self.fetch(op),
             LaneOp::InBounds(op) => self.in_bounds(op),
             LaneOp::WorkerOp(WorkerOp::CheckBounds(_)) if self.joined[results[0]] => return Ok(()),
             LaneOp::WorkerOp(WorkerOp::CheckBounds(op)) => self.check_bounds(op),
             LaneOp::Extract(op) => {
-                let (vector, dtype) = (self.repr(op.vector), self.dtype(op.vector));
-                Repr::Scalar(self.extract(&vector, dtype, op.index as usize))
+                let lane = op.index as usize;
+                let again = self.reread(op.vector, lane);
+                again.unwrap_or_else(|| {
+                    let (vector, dtype) = (self.repr(op.vector), self.dtype(op.vector));
+                    Repr::Scalar(self.extract(&vector, dtype, lane))
+                })
             }
             LaneOp::Vector(op) => self.vector(op),
             LaneOp::ShuffleVector(op) => self.shuffle(op.a, op.b, &op.indices),

@@ -22,6 +22,7 @@ mod pull;
 mod reduce;
 mod scan;
 mod sort;
+mod sort_pass;
 mod statements;
 mod tensor_dot;
 mod versions;

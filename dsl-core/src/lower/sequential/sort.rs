@@ -4,27 +4,38 @@
 //! and the lanes the highest, which are compared least. Nearly all comparisons are between whole
 //! vectors, up to three bits of the vector number in one pass over memory. At the end lanes and vectors
 //! change places.
+//!
+//! Of 64-bit integers no minimum is one instruction, but of floats it is: integers that are known to be
+//! no wider than about 62 bits, as a 32-bit key with its index is, are sorted as floats.
 
 use super::index::Scalar;
 use super::lowerer::{Binding, Buffer, Lowerer};
+use super::pull::Pulled;
+use super::sort_pass::Pass;
 use crate::ir::index_map::dim_bits;
-use crate::ir::{IndexMap, Inst, Op, Shape, Type, Value, op};
+use crate::ir::{DType, IndexMap, Inst, Op, Shape, Type, Value, op};
+use crate::layout::LinearLayout;
 use crate::layout::sorting::{Halving, Meeting, SortStep, SortSteps};
-use crate::layout::{Holder, LinearLayout};
-use crate::lower::ordered::{lesser, ordered};
+use crate::lower::ordered::lesser;
+use crate::passes::indices::Indices;
+use crate::passes::ranges::Range;
 
-/// Bits of the vector number that are compared in one pass over memory.
-const PASS_BITS: u32 = 3;
+/// What integers have added as bits of `f64`: those within [`AS_FLOATS`] become normal numbers above zero, whose order
+/// is theirs.
+const FLOAT_OFFSET: i64 = 1 << 62;
+const AS_FLOATS: Range = Range::new((1 << 52) - (1 << 62), (1 << 62) - (1 << 52) - 1);
 
 /// The line, or the few short ones in a vector, being sorted.
-struct Line {
-    buffers: Vec<Buffer>,
-    keys: usize,
-    lanes: usize,
+pub(super) struct Line {
+    pub buffers: Vec<Buffer>,
+    pub keys: usize,
+    pub lanes: usize,
     /// Where it starts.
     start: Scalar,
     /// Bits of the vector number.
-    vertical: u32,
+    pub vertical: u32,
+    /// Whether integers are there as floats.
+    as_floats: bool,
 }
 
 impl Line {
@@ -36,7 +47,7 @@ impl Line {
 
 /// The steps that sort lines of `extent` elements in vectors, of which as many as there are lanes are
 /// in one vector, and keep the first `kept`.
-fn steps_of_lines(extent: usize, lanes: usize, kept: usize) -> Vec<SortStep> {
+pub(super) fn steps_of_lines(extent: usize, lanes: usize, kept: usize) -> Vec<SortStep> {
     let (axis, lane) = (extent.ilog2(), lanes.ilog2());
     let lines = lane.saturating_sub(axis);
     let column = |bit: u32| 1 << bit;
@@ -50,26 +61,6 @@ fn steps_of_lines(extent: usize, lanes: usize, kept: usize) -> Vec<SortStep> {
     let plan = SortSteps::plan(&layout, 1, kept.ilog2(), Halving::Doubled);
     let plan = plan.expect("broken invariant: lines have an axis");
     plan.expect("broken invariant: no bits are mixed").steps
-}
-
-/// The next steps that one pass over memory does: the bits of the vector number in which vectors that
-/// meet differ. The first step may mirror bits below those that the pass is about.
-fn pass(steps: &[SortStep]) -> Vec<u32> {
-    let mut meetings = steps.iter().map(|step| match step {
-        SortStep::Exchange(meeting) if meeting.lanes == 0 => meeting.registers,
-        SortStep::Exchange(_) | SortStep::Halve(..) | SortStep::Move(..) => 0,
-    });
-    let first: Vec<u32> = meetings.by_ref().take(1).collect();
-    let low = lowest(&first);
-    let fits = |bits: &u32| {
-        bits >> low != 0 && bits >> low << low == *bits && bits >> low >> PASS_BITS == 0
-    };
-    first.into_iter().chain(meetings.take_while(fits)).collect()
-}
-
-/// The lowest bit of the vector number that a pass is about.
-fn lowest(meetings: &[u32]) -> u32 {
-    (meetings[0].ilog2() + 1).saturating_sub(PASS_BITS)
 }
 
 impl Lowerer<'_> {
@@ -90,13 +81,22 @@ impl Lowerer<'_> {
         let extent = shape.extent(axis as usize);
         let lined = Shape::new(&dims).expect("broken invariant: a permuted shape is a shape");
         let map = IndexMap::transpose(dim_bits(&shape), &permutation);
+        let as_floats = self.sorts_as_floats(&sources);
         let buffers: Vec<Buffer> = sources
             .iter()
             .map(|&source| {
-                let buffer = self.allocate(self.dtype(source), lined);
+                let dtype = match as_floats {
+                    true => DType::F64,
+                    false => self.dtype(source),
+                };
+                let buffer = self.allocate(dtype, lined);
                 self.fill(&buffer, &[source], &mut |this, index| {
                     let before = this.before(&map, index);
-                    this.pull(source, &before)
+                    let pulled = this.pull(source, &before);
+                    match as_floats {
+                        true => this.floats_of(&pulled, index.lanes),
+                        false => pulled,
+                    }
                 });
                 buffer
             })
@@ -107,12 +107,39 @@ impl Lowerer<'_> {
             .iter()
             .map(|&source| self.allocate(self.dtype(source), kept))
             .collect();
-        self.sort_lines(&buffers, keys as usize, extent, &outputs);
+        self.sort_lines(&buffers, (keys as usize, as_floats), extent, &outputs);
         let results = self.source.inst(inst).results.clone();
         for (&result, lines) in results.iter().zip(&outputs) {
             let buffer = self.tile_of_lines(lines, &permutation, self.shape(result));
             self.bindings.insert(result, Binding::Buffer(buffer));
         }
+    }
+
+    /// Whether what is sorted is one integer that is in order as the bits of an `f64`.
+    fn sorts_as_floats(&self, sources: &[Value]) -> bool {
+        let &[source] = sources else { return false };
+        let indices = || self.indices.get_or_init(|| Indices::of(self.source));
+        let range = || indices().range(source);
+        self.dtype(source) == DType::I64 && range().is_some_and(|it| it.is_within(AS_FLOATS))
+    }
+
+    fn floats_of(&mut self, pulled: &Pulled, lanes: usize) -> Pulled {
+        let integers = self.vector(pulled, DType::I64, lanes);
+        let offset = self.float_offset(lanes);
+        let bits = self.builder.add(integers, offset);
+        Pulled::Vector(self.builder.bitcast(bits, DType::F64))
+    }
+
+    fn integers_of(&mut self, floats: Value) -> Value {
+        let lanes = self.builder.ty(floats).shape.elements();
+        let offset = self.float_offset(lanes);
+        let bits = self.builder.bitcast(floats, DType::I64);
+        self.builder.sub(bits, offset)
+    }
+
+    fn float_offset(&mut self, lanes: usize) -> Value {
+        let offset = self.value(Scalar::Known(FLOAT_OFFSET));
+        self.splats(&[offset], lanes)[0]
     }
 
     /// The tile whose axes are permuted in `lines`.
@@ -133,7 +160,13 @@ impl Lowerer<'_> {
         buffer
     }
 
-    fn sort_lines(&mut self, buffers: &[Buffer], keys: usize, extent: usize, outputs: &[Buffer]) {
+    fn sort_lines(
+        &mut self,
+        buffers: &[Buffer],
+        (keys, as_floats): (usize, bool),
+        extent: usize,
+        outputs: &[Buffer],
+    ) {
         let elements = buffers[0].shape.elements();
         let widest = buffers.iter().map(|buffer| buffer.dtype.bytes() as usize);
         let vector_bytes = self.target.vector_bytes as usize;
@@ -148,6 +181,7 @@ impl Lowerer<'_> {
                 lanes,
                 start,
                 vertical: (extent / lanes).max(1).ilog2(),
+                as_floats,
             };
             this.network(&mut line, &steps);
             let shift = (extent / kept).trailing_zeros();
@@ -157,7 +191,7 @@ impl Lowerer<'_> {
     }
 
     /// Runs `body` with the multiples of `step` below `extent`.
-    fn each(&mut self, extent: i64, step: i64, body: &mut dyn FnMut(&mut Self, Scalar)) {
+    pub(super) fn each(&mut self, extent: i64, step: i64, body: &mut dyn FnMut(&mut Self, Scalar)) {
         if extent <= step {
             return body(self, Scalar::Known(0));
         }
@@ -171,72 +205,17 @@ impl Lowerer<'_> {
     fn network(&mut self, line: &mut Line, mut steps: &[SortStep]) {
         while let Some((step, mut rest)) = steps.split_first() {
             match step {
-                SortStep::Exchange(meeting) if meeting.lanes == 0 => {
-                    let meetings = pass(steps);
-                    self.compare_vectors(line, &meetings);
-                    rest = &steps[meetings.len()..];
+                SortStep::Exchange(_) => {
+                    let pass = Pass::of(steps);
+                    self.compare(line, &pass);
+                    rest = &steps[pass.meetings.len()..];
                 }
-                SortStep::Exchange(meeting) => self.compare_lanes(line, meeting),
                 SortStep::Halve(meeting, None) => self.halve_lanes(line, meeting),
                 SortStep::Halve(_, Some(bit)) => self.halve_vectors(line, *bit),
                 SortStep::Move(..) => unreachable!("broken invariant: a worker has no warps"),
             }
             steps = rest;
         }
-    }
-
-    /// Compares vectors in groups that one pass has in registers. Where the first step mirrors bits below
-    /// those that differ in a group, the upper half of the group is in the mirror image.
-    fn compare_vectors(&mut self, line: &Line, meetings: &[u32]) {
-        let low = lowest(meetings);
-        let high = meetings.iter().fold(0, |bits, other| bits | other).ilog2() + 1;
-        let mirrored = meetings[0] >> low << low != meetings[0];
-        let unit = line.lanes as i64;
-        let half = 1_i64 << (high - low - 1);
-        self.each(line.span(), unit << high, &mut |this, block| {
-            this.each(unit << low, unit, &mut |this, inner| {
-                let lower = this.add(block, inner);
-                let upper = match mirrored {
-                    true => {
-                        let last = this.add(block, Scalar::Known((unit << low) - unit));
-                        this.sub(last, inner)
-                    }
-                    false => lower,
-                };
-                let start = |vector: i64| if vector < half { lower } else { upper };
-                let place = |vector: i64| (vector * unit) << low;
-                let mut group: Vec<Vec<Value>> = (0..2 * half)
-                    .map(|vector| this.read(line, start(vector), place(vector)))
-                    .collect();
-                for differ in meetings.iter().map(|registers| registers >> low) {
-                    for lower in 0..group.len() {
-                        let upper = lower ^ differ as usize;
-                        if lower >> differ.ilog2() & 1 == 0 {
-                            let (a, b) = (&group[lower], &group[upper]);
-                            let (first, second) = ordered(&mut this.builder, line.keys, a, b);
-                            (group[lower], group[upper]) = (first, second);
-                        }
-                    }
-                }
-                for (vector, element) in (0..).zip(&group) {
-                    this.write(line, start(vector), place(vector), element);
-                }
-            });
-        });
-    }
-
-    /// Compares vectors, or each with its mirror image, along a bit of the lane.
-    fn compare_lanes(&mut self, line: &Line, meeting: &Meeting) {
-        let Holder::Lane(bit) = meeting.holder else {
-            unreachable!("broken invariant: elements of different lanes are ordered by a lane")
-        };
-        self.pairs(line, meeting, &mut |this, own, other| {
-            let turned = this.permuted(line, other, meeting.lanes);
-            let (lesser, greater) = ordered(&mut this.builder, line.keys, own, &turned);
-            let first = this.blended(line, &lesser, &greater, bit);
-            let second = this.blended(line, &greater, &lesser, bit);
-            [first, this.permuted(line, &second, meeting.lanes)]
-        });
     }
 
     /// Replaces each vector and its mirror image among the vectors of the line, or, if only lanes meet,
@@ -320,7 +299,11 @@ impl Lowerer<'_> {
                     .collect();
                 let column = this.bits(place, unit.trailing_zeros(), 62 - unit.trailing_zeros());
                 for (source, output) in outputs.iter().enumerate() {
-                    let vectors_of = group.iter().map(|element| element[source]).collect();
+                    let vectors_of = group.iter().map(|element| match line.as_floats {
+                        true => this.integers_of(element[source]),
+                        false => element[source],
+                    });
+                    let vectors_of = vectors_of.collect();
                     let turned = this.turned(vectors_of, unit);
                     for first in (0..used).step_by(piece) {
                         let from = match vectors {
@@ -366,7 +349,13 @@ impl Lowerer<'_> {
     }
 
     /// Lanes of `first` where the bit is zero, of `second` where it is one.
-    fn blended(&mut self, line: &Line, first: &[Value], second: &[Value], bit: u32) -> Vec<Value> {
+    pub(super) fn blended(
+        &mut self,
+        line: &Line,
+        first: &[Value],
+        second: &[Value],
+        bit: u32,
+    ) -> Vec<Value> {
         let lanes = line.lanes as u32;
         let index = |lane: u32| lane + (lane >> bit & 1) * lanes;
         let indices: Vec<u32> = (0..lanes).map(index).collect();
@@ -374,12 +363,12 @@ impl Lowerer<'_> {
     }
 
     /// Lanes exchanged with those whose numbers differ in `mask`.
-    fn permuted(&mut self, line: &Line, element: &[Value], mask: u32) -> Vec<Value> {
+    pub(super) fn permuted(&mut self, line: &Line, element: &[Value], mask: u32) -> Vec<Value> {
         let indices: Vec<u32> = (0..line.lanes as u32).map(|lane| lane ^ mask).collect();
         self.lanes(element, element, &indices)
     }
 
-    fn read(&mut self, line: &Line, start: Scalar, place: i64) -> Vec<Value> {
+    pub(super) fn read(&mut self, line: &Line, start: Scalar, place: i64) -> Vec<Value> {
         let at = self.add(line.start, start);
         let offset = self.add(at, Scalar::Known(place));
         let offset = self.value(offset);
@@ -398,7 +387,7 @@ impl Lowerer<'_> {
         loaded.collect()
     }
 
-    fn write(&mut self, line: &Line, start: Scalar, place: i64, element: &[Value]) {
+    pub(super) fn write(&mut self, line: &Line, start: Scalar, place: i64, element: &[Value]) {
         let at = self.add(line.start, start);
         let offset = self.add(at, Scalar::Known(place));
         for (buffer, &value) in line.buffers.iter().zip(element) {

@@ -272,3 +272,27 @@ fn accesses_out_of_bounds_are_reported_by_their_own_element() {
         (0, 13 * 8 + 7, 125)
     );
 }
+
+/// A kernel that sorts the `i64` numbers that `key` makes of the `i32` numbers `%v`.
+fn sorted_keys(key: &str) -> String {
+    format!(
+        "%v = load %x, %i : tile<32xi32>
+         %wide = cast %v : tile<32xi64>
+         %amount = constant value=i64(20) : tile<32xi64>
+         %keys = {key} : tile<32xi64>
+         %sorted = sort [%keys], keys=1, axis=0, direction=ascending, count=32 : tile<32xi64>
+         %back = shr %sorted, %amount : tile<32xi64>
+         %out = cast %back : tile<32xi32>
+         store %y, %i, %out"
+    )
+}
+
+#[test]
+fn integers_within_62_bits_are_sorted_as_floats() {
+    for (key, as_floats) in [("shl %wide, %amount", true), ("mul %wide, %wide", false)] {
+        let body = sorted_keys(key);
+        agrees(&body);
+        let text = lowered(&block(&kernel(&body)), Bounds::Unchecked).to_string();
+        assert_eq!(text.contains("f64"), as_floats, "{key}: {text}");
+    }
+}
