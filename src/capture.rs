@@ -67,6 +67,12 @@ pub(crate) fn capture(
     place: &'static Location<'static>,
     work: impl FnOnce() -> Result<()>,
 ) -> Result<Vec<Captured>> {
+    if device.is_recording() {
+        return Err(Error::Invalid(format!(
+            "a capture while launches are listed for compilation would hold none: capture before, or let the capture be \
+             made when they run\n  --> the capture at {place}"
+        )));
+    }
     refuse("another capture")?;
     let capture = Capture {
         device: device.clone(),

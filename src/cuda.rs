@@ -25,7 +25,6 @@ use crate::foreign::Foreign;
 use crate::inspection::Resources;
 use crate::order::Uses;
 
-pub use graphs::BareReplay;
 pub(crate) use graphs::GpuGraph;
 pub(crate) use pinned::GpuPinned;
 pub(crate) use queues::Point;

@@ -216,25 +216,6 @@ impl BareLaunch<'_> {
     }
 }
 
-/// No graph.
-#[derive(Debug)]
-pub enum BareReplay {}
-
-impl BareReplay {
-    pub(crate) fn new(gpu: &Arc<Gpu>, _stream: usize, _launches: Arc<[Captured]>) -> Result<Self> {
-        match **gpu {}
-    }
-
-    /// There is none.
-    ///
-    /// # Safety
-    /// None is needed: there is no GPU.
-    #[expect(unsafe_code, reason = "as where there is one")]
-    pub unsafe fn launch(&self) -> Result<()> {
-        match *self {}
-    }
-}
-
 /// No PTX.
 #[derive(Debug)]
 pub(crate) enum Ptx {}

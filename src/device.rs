@@ -205,16 +205,14 @@ impl Device {
     /// from the first to the last; for grids that take too long. A GPU stays as it is.
     #[must_use]
     pub fn sampling(self, programs: u64) -> Self {
-        match self.kind() {
-            DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => {
-                Self::from_inner(Inner {
-                    sample: Some(programs),
-                    threads: self.inner.threads,
-                    ..Inner::new(self.kind(), self.name().to_string())
-                })
-            }
-            DeviceKind::Cuda(_) => self,
+        if let DeviceKind::Cuda(_) = self.kind() {
+            return self;
         }
+        Self::from_inner(Inner {
+            sample: Some(programs),
+            threads: self.inner.threads,
+            ..Inner::new(self.kind(), self.name().to_string())
+        })
     }
 
     /// How many programs of a launch this device runs at most.

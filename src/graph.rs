@@ -92,36 +92,31 @@ impl Stream {
     /// capture where launches are only listed for compilation, as a tuner lists those of its candidates.
     #[track_caller]
     pub fn capture(&self, work: impl FnOnce(&Self) -> Result<()>) -> Result<Graph> {
-        let launches = self.captured(Location::caller(), work)?;
-        let gpu = match self.device().gpu() {
+        let place = Location::caller();
+        Graph::of(sealed::Queue::place(self), place, || work(self))
+    }
+}
+
+impl Graph {
+    /// Of what `work` puts into a stream of a device.
+    pub(crate) fn of(
+        queue: (&Device, usize),
+        place: &'static Location<'static>,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<Self> {
+        let launches: Arc<[Captured]> = capture(queue, place, work)?.into();
+        let gpu = match queue.0.gpu() {
             Some(gpu) if !launches.is_empty() => Some(gpu.graph(&launches)?),
             Some(_) | None => None,
         };
-        Ok(Graph {
-            device: self.device().clone(),
+        Ok(Self {
+            device: queue.0.clone(),
             gpu,
             needs: Needs::of(&launches),
             launches,
         })
     }
 
-    fn captured(
-        &self,
-        place: &'static Location<'static>,
-        work: impl FnOnce(&Self) -> Result<()>,
-    ) -> Result<Arc<[Captured]>> {
-        if self.device().is_recording() {
-            return Err(Error::Invalid(format!(
-                "a capture while launches are listed for compilation would hold none: capture before, or let the capture be \
-                 made when they run\n  --> the capture at {place}"
-            )));
-        }
-        let captured = capture(sealed::Queue::place(self), place, || work(self))?;
-        Ok(captured.into())
-    }
-}
-
-impl Graph {
     /// The device.
     pub fn device(&self) -> &Device {
         &self.device
@@ -174,6 +169,19 @@ impl Graph {
         queued
     }
 
+    /// Puts all launches into the default stream of a GPU without their arrays.
+    ///
+    /// # Safety
+    /// The arrays are there, and nothing else uses what the launches write before they have ended.
+    #[doc(hidden)]
+    pub unsafe fn replay_bare(&self) -> Result<()> {
+        let Some((graph, gpu)) = self.gpu.as_ref().zip(self.device.gpu()) else {
+            return Ok(());
+        };
+        // SAFETY: handed on to the caller; what is not checked was promised or proved when it was captured.
+        unsafe { gpu.replay(self.device.default_stream(), graph, std::iter::empty()) }?.1
+    }
+
     /// Captures anew, as [`Stream::capture`] does, and replaces the launches. A GPU takes them into the graph that it has
     /// where their number is the same. Replays that are under way stay as they are.
     ///
@@ -186,7 +194,8 @@ impl Graph {
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<()> {
         self.expect_device(stream.device())?;
-        let launches = stream.captured(Location::caller(), work)?;
+        let queue = (sealed::Queue::place(stream), Location::caller());
+        let launches: Arc<[Captured]> = capture(queue.0, queue.1, || work(stream))?.into();
         self.gpu = match (self.gpu.take(), self.device.gpu()) {
             (_, _) if launches.is_empty() => None,
             (Some(mut graph), Some(_)) => {

@@ -11,13 +11,13 @@ pub use exactile_store::{Entry, FOLDER as CACHE_FOLDER, Limits, SWITCH as CACHE_
 pub use crate::ahead::{Job, compile_all, estimated, in_turn, threads};
 pub use crate::buffer::POISON;
 pub use crate::cache::Costs;
-use crate::capture::capture;
-pub use crate::cuda::{BareLaunch, BareReplay, Clock as GpuClock, Gpu};
+pub use crate::cuda::{BareLaunch, Clock as GpuClock, Gpu};
 #[cfg(feature = "cuda")]
 pub use crate::cuda::{GpuCode, GpuMemory};
 use crate::device::Device;
 use crate::error::Result;
 pub use crate::files::{Contents, write as write_file, write_all as write_files};
+use crate::graph::Graph;
 use crate::inspection::Inspection;
 use crate::kernel::Kernel;
 pub use crate::made::listing as gpu_listing;
@@ -60,18 +60,11 @@ pub fn trace_without<P>(kernel: &Kernel<P>, left_out: &[bool]) -> Result<BlockFu
     kernel.trace_with(left_out)
 }
 
-/// The launches of `work` in the default stream as a graph that is replayed without its arrays; nothing where the device is no GPU.
+/// The launches that `work` puts into the default stream, in place of a stream of its own.
 #[track_caller]
-pub fn bare_replay(
-    device: &Device,
-    work: impl FnOnce() -> Result<()>,
-) -> Result<Option<BareReplay>> {
-    let Some(gpu) = device.gpu() else {
-        return Ok(None);
-    };
-    let place = (device, device.default_stream());
-    let launches = capture(place, Location::caller(), work)?;
-    BareReplay::new(gpu, place.1, launches.into()).map(Some)
+pub fn capture(device: &Device, work: impl FnOnce() -> Result<()>) -> Result<Graph> {
+    let queue = (device, device.default_stream());
+    Graph::of(queue, Location::caller(), work)
 }
 
 /// The launch of an inspection as one call of the driver, with nothing around it; nothing where the device is no GPU.

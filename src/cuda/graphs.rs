@@ -114,37 +114,6 @@ impl GpuGraph {
     }
 }
 
-/// A graph that is replayed in one stream, by who knows that its arrays are there.
-#[derive(Debug)]
-pub struct BareReplay {
-    graph: GpuGraph,
-    gpu: Arc<Gpu>,
-    stream: usize,
-}
-
-impl BareReplay {
-    pub(crate) fn new(gpu: &Arc<Gpu>, stream: usize, launches: Arc<[Captured]>) -> Result<Self> {
-        Ok(Self {
-            graph: gpu.graph(&launches)?,
-            gpu: Arc::clone(gpu),
-            stream,
-        })
-    }
-
-    /// Puts all launches into the stream; what the programs do wrong is told to nobody.
-    ///
-    /// # Safety
-    /// The arrays of the captured launches are there, and nothing else uses what they write before they have ended.
-    pub unsafe fn launch(&self) -> Result<()> {
-        // SAFETY: handed on to the caller; what is not checked was promised or proved when it was captured.
-        let replayed = unsafe {
-            self.gpu
-                .replay(self.stream, &self.graph, std::iter::empty())
-        };
-        replayed?.1
-    }
-}
-
 impl Gpu {
     /// A graph of launches.
     pub(crate) fn graph(&self, launches: &Arc<[Captured]>) -> Result<GpuGraph> {

@@ -5,8 +5,8 @@
 use std::thread;
 use std::time::Duration;
 
-use exactile::internals::{self, BareReplay, GpuClock};
-use exactile::{Device, Result};
+use exactile::internals::{self, GpuClock};
+use exactile::{Device, Graph, Result};
 use exactile_kernels::Setting;
 
 use super::clock::Regime;
@@ -47,7 +47,7 @@ pub(super) struct Bursts<'a> {
     clock: &'a mut GpuClock,
     problem: &'a mut Problem,
     setting: &'a Setting,
-    replay: Option<BareReplay>,
+    graph: Option<Graph>,
     /// Launches of the graph, or one.
     launches: usize,
     /// Seconds of so many.
@@ -63,19 +63,18 @@ impl<'a> Bursts<'a> {
     ) -> Result<Self> {
         problem.launch(setting)?;
         let once = clock.time(PROBES, &mut || problem.launch(setting))? / PROBES as f64;
-        let (mut replay, mut launches) = (None, 1);
+        let (mut graph, mut launches) = (None, 1);
         // What several kernels hand each other may be memory that a launch gives back.
         if !problem.in_phases() {
             launches = number(RECORDED, once);
-            replay = internals::bare_replay(device, || {
-                (0..launches).try_for_each(|_| problem.launch(setting))
-            })?;
+            let all = || (0..launches).try_for_each(|_| problem.launch(setting));
+            graph = Some(internals::capture(device, all)?);
         }
         Ok(Self {
             clock,
             problem,
             setting,
-            replay,
+            graph,
             launches,
             seconds: once * launches as f64,
         })
@@ -87,14 +86,14 @@ impl<'a> Bursts<'a> {
             clock,
             problem,
             setting,
-            replay,
+            graph,
             launches,
             seconds,
         } = self;
-        let mut launch = || match replay {
+        let mut launch = || match graph {
             // SAFETY: the arrays are those of the problem, which is borrowed and launched by nobody else meanwhile; it has no
             // others, as it is not in phases.
-            Some(replay) => unsafe { replay.launch() },
+            Some(graph) => unsafe { graph.replay_bare() },
             None => problem.launch(setting),
         };
         thread::sleep(burst.rest);
