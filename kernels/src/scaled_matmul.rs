@@ -57,6 +57,7 @@ pub fn block_scaled_matmul<
     out: TensorMut<T, 2>,
 ) {
     require(Q::DTYPE.bits() == 8, "floats of 8 bits");
+    require(BN <= BLOCK, "tiles of at most 128 columns, which share a scale");
     let [row, column] = tile_origin([BM, BN], GROUP);
     let own_scales = scales + column / BLOCK * row_scales.extent(1);
     let mut sum = zeros::<f32>([BM, BN]);
