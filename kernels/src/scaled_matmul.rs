@@ -43,7 +43,7 @@ pub fn scaled_matmul<
 /// `[BM, BN]` a program.
 ///
 /// Blocks are added in ascending order, whatever the tile, which `order` tells since the check of tile orders cannot know it.
-#[kernel(BM = 128, BN = 128, order = "tile", grid = grid(&out, [BM, BN]))]
+#[kernel(BM = 64, BN = 128, order = "tile", grid = grid(&out, [BM, BN]))]
 pub fn block_scaled_matmul<
     Q: Float,
     T: Float,
@@ -57,11 +57,14 @@ pub fn block_scaled_matmul<
     out: TensorMut<T, 2>,
 ) {
     require(Q::DTYPE.bits() == 8, "floats of 8 bits");
-    require(BN <= BLOCK, "tiles of at most 128 columns, which share a scale");
+    require(
+        BN <= BLOCK,
+        "tiles of at most 128 columns, which share a scale",
+    );
     let [row, column] = tile_origin([BM, BN], GROUP);
     let own_scales = scales + column / BLOCK * row_scales.extent(1);
     let mut sum = zeros::<f32>([BM, BN]);
-    for k in range(0, a.extent(1)).step(BLOCK).stages(stages([BM, BN])) {
+    for k in range(0, a.extent(1)).step(BLOCK).stages(4) {
         let block = k / BLOCK;
         let left = a.tile([BM, BLOCK]).at_offset([row, k]).load();
         let right = b.tile([BLOCK, BN]).at_offset([k, column]).load();

@@ -1,6 +1,6 @@
 //! What the launches of ready kernels refuse, and what they tell of numbers that do not fit.
 
-use exactile::{Buffer, Device, Number, Result, bf16, f16};
+use exactile::{Buffer, Device, F8E4M3, Number, Result, bf16, f16};
 use exactile_kernels::attention::{Keys, Options, Shape as Heads, Split, parts as attention_parts};
 use exactile_kernels::attention_backward::Given;
 use exactile_kernels::conv2d::Shape as Images;
@@ -192,6 +192,11 @@ fn shapes_of_models_are_checked() {
         grouped_matmul([&x; 2], &zeros(0), &mut out, [4, 4, 4], &usual),
         "the groups have no starts",
     );
+}
+
+#[test]
+fn scaled_blocks_are_checked() {
+    let usual = Setting::default();
     refused(
         block_scaled_matmul(
             [&zeros::<f16>(1 << 14); 2],
@@ -200,7 +205,20 @@ fn shapes_of_models_are_checked() {
             [128; 3],
             &usual,
         ),
-        "numbers of 8 bits, which `f16` holds",
+        "floats of 8 bits",
+    );
+    refused(
+        block_scaled_matmul(
+            [&zeros::<F8E4M3>(1 << 16); 2],
+            [&zeros(512), &zeros(4)],
+            &mut zeros::<f32>(1 << 16),
+            [256; 3],
+            &Setting {
+                width: 256,
+                ..usual
+            },
+        ),
+        "tiles of at most 128 columns, which share a scale",
     );
 }
 
