@@ -49,7 +49,7 @@ pub struct Gpu {
     failures: Failures,
     /// Where memory of others is, with what is known of it.
     foreign: Mutex<Vec<(Range<u64>, Weak<Shared>)>>,
-    /// Placed after each launch while a clock runs.
+    /// Placed after launches whose end a clock takes.
     end: Mutex<Option<Event>>,
     /// Whether one does, for launches to pass by without the lock.
     is_timed: AtomicBool,

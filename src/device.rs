@@ -201,7 +201,7 @@ impl Device {
         }
     }
 
-    /// A device of the host that runs only so many programs of each launch, spread evenly over the grid
+    /// A new device of the host that runs only so many programs of each launch, spread evenly over the grid
     /// from the first to the last; for grids that take too long. A GPU stays as it is.
     #[must_use]
     pub fn sampling(self, programs: u64) -> Self {

@@ -169,15 +169,15 @@ impl Graph {
         queued
     }
 
-    /// Puts all launches into the default stream of a GPU without their arrays.
+    /// Puts all launches into the default stream of a GPU without their arrays, for measurements.
     ///
     /// # Safety
-    /// The arrays are there, and nothing else uses what the launches write before they have ended.
+    /// The arrays are there; nothing else uses what the launches write, or writes what they read, before they have ended.
     #[doc(hidden)]
     pub unsafe fn replay_bare(&self) -> Result<()> {
-        let Some((graph, gpu)) = self.gpu.as_ref().zip(self.device.gpu()) else {
-            return Ok(());
-        };
+        refuse("a replay of a graph")?;
+        let gpu = self.gpu.as_ref().zip(self.device.gpu());
+        let (graph, gpu) = gpu.ok_or_else(|| Error::Device("no graph of a GPU".to_string()))?;
         // SAFETY: handed on to the caller; what is not checked was promised or proved when it was captured.
         unsafe { gpu.replay(self.device.default_stream(), graph, std::iter::empty()) }?.1
     }

@@ -72,7 +72,7 @@ pub fn launch<T: Float + Number>(
     let kernel = linear::<T>().function(place(activation)).turned(false);
     // A lane has code for each of its elements: of a wider tile it is more than the bound.
     let setting = &match activation {
-        Some(_) => setting.at_most(128, n),
+        Some(_) => setting.or_width(128),
         None => *setting,
     };
     let kernel = setting

@@ -267,7 +267,7 @@ pub fn launch_float8<Q: Float + Number, T: Float + Number>(
     let device = out.device().clone();
     // Of the parts that are promoted a lane holds as many sums again.
     let setting = &match is_promoted {
-        true => setting.at_most(128, n),
+        true => setting.or_width(128),
         false => *setting,
     };
     let turns = turns(&device, [m, n], setting);
@@ -355,4 +355,11 @@ pub fn blocks_reference(
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
     product::space()
+}
+
+/// The settings worth trying for scaled blocks, whose tiles have at most the columns of a block.
+pub fn blocks_space() -> Vec<Setting> {
+    let mut settings = product::space();
+    settings.retain(|setting| setting.width <= BLOCK);
+    settings
 }

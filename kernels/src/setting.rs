@@ -45,12 +45,10 @@ impl Setting {
         chosen(self.block, otherwise)
     }
 
-    /// The same, whose tiles of a result with so many columns have at most `width` where they are not set.
-    pub(crate) fn at_most(&self, width: usize, columns: usize) -> Self {
-        match self.width == 0 && columns > width {
-            true => Self { width, ..*self },
-            false => *self,
-        }
+    /// The same, whose tiles have so many columns where none are set.
+    pub(crate) fn or_width(&self, width: usize) -> Self {
+        let width = self.width_or(width);
+        Self { width, ..*self }
     }
 
     /// The two extents of a tile, with warps and stages.

@@ -1,5 +1,5 @@
 //! Prefetches, for which CLIF has no instruction: code calls a function that keeps every register, and the
-//! instruction takes the place of the call.
+//! instruction takes the place of the call. Texts of the code have the calls.
 
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Signature, UserExternalName, types,

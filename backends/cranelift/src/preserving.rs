@@ -1,5 +1,4 @@
-//! Functions that change no register: code that calls them where it is in a hurry, or hardly ever, keeps what it
-//! computes with where it is.
+//! Functions that change no register: code that hardly ever calls them keeps what it computes with where it is.
 
 use cranelift_codegen::isa::CallConv;
 

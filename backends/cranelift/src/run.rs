@@ -112,8 +112,8 @@ impl Scratch {
 }
 
 impl Executable {
-    /// Runs the kernel over `grid`, or so many programs spread evenly over it, and waits for it. Checked accesses out of bounds are skipped and
-    /// the least of them is returned as an error.
+    /// Runs the kernel over `grid`, or `sample` programs spread evenly over it, and waits for it. Checked accesses out of bounds
+    /// are skipped and the least of them is returned as an error.
     ///
     /// # Safety
     /// Accesses that the function does not check must lie inside their arguments. Programs must not
@@ -165,8 +165,8 @@ impl Executable {
         least.map_or(Ok(()), |error| Err(LaunchError::OutOfBounds(error)))
     }
 
-    /// Hands ranges of the programs to threads, each with scratch memory of its own. The caller is one of them: it
-    /// begins while others wake.
+    /// Hands ranges of the programs to threads, each with scratch memory of its own. The caller is one of them, but where code
+    /// needs large stacks: it begins while others wake.
     fn on_threads(
         &self,
         threads: Threads,

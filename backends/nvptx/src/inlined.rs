@@ -33,6 +33,7 @@ fn too_few(refusal: &str) -> Option<String> {
         .1
         .split_once("register target of ")?;
     let least: String = least.chars().take_while(char::is_ascii_digit).collect();
+    let least: u32 = least.parse().ok()?;
     Some(format!(
         "the schedule leaves a lane too few registers for one of its instructions: state `registers` of {least} or more, or smaller \
          tiles, more warps, or a smaller `occupancy`"

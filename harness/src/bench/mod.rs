@@ -98,12 +98,12 @@ pub fn run(
 ) -> Result<Report> {
     let begin = Instant::now();
     let mut clock = Clock::new(&plan.device)?;
-    report.method = method(plan, &clock);
+    report.method.extend(method(plan, &clock));
     let mut peers = Peers::new(plan.peers.clone());
     let mut copies = CopyRates::default();
     for subject in subjects {
         let name = subject.title();
-        if report.has(&subject.case) {
+        if report.has(&subject.case, &plan.regimes) {
             say(&format!("{name}: measured before"));
             continue;
         }
@@ -112,7 +112,7 @@ pub fn run(
             report.not_begun.push(name);
             continue;
         }
-        report.forget(&subject.case);
+        report.forget(&subject.case, &plan.regimes);
         let start = Instant::now();
         let contest = Contest {
             plan,

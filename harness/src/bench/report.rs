@@ -220,16 +220,17 @@ impl Report {
         write_file(file, format!("{text}\n").as_bytes())
     }
 
-    /// Whether there are rows of a case.
-    pub(super) fn has(&self, case: &Case) -> bool {
-        self.rows.iter().any(|row| {
-            (row.kernel.as_str(), row.dtype.as_str(), &row.shape)
-                == (case.kernel, case.dtype.name(), &case.shape)
-        })
+    /// Whether there are rows of a case in all of these regimes.
+    pub(super) fn has(&self, case: &Case, regimes: &[Regime]) -> bool {
+        let rows = self.rows.iter().filter(|row| row.is_of(case));
+        let found: Vec<Regime> = rows.map(|row| row.regime).collect();
+        regimes.iter().all(|regime| found.contains(regime))
     }
 
-    /// Drops what failed about a case before.
-    pub(super) fn forget(&mut self, case: &Case) {
+    /// Drops what is found anew: the rows of a case in these regimes, and what failed about it.
+    pub(super) fn forget(&mut self, case: &Case, regimes: &[Regime]) {
+        self.rows
+            .retain(|row| !row.is_of(case) || !regimes.contains(&row.regime));
         self.failures.retain(|failure| {
             (
                 failure.kernel.as_str(),
@@ -276,6 +277,11 @@ impl Report {
 }
 
 impl Row {
+    fn is_of(&self, case: &Case) -> bool {
+        (self.kernel.as_str(), self.dtype.as_str(), &self.shape)
+            == (case.kernel, case.dtype.name(), &case.shape)
+    }
+
     /// The row as a line for people.
     pub fn line(&self) -> String {
         let mut line = format!(

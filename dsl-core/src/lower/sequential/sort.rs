@@ -5,7 +5,7 @@
 //! vectors, up to three bits of the vector number in one pass over memory. At the end lanes and vectors
 //! change places.
 //!
-//! Of 64-bit integers no minimum is one instruction, but of floats it is: integers that are known to be
+//! Of 64-bit integers no minimum is one instruction of AVX2, but of floats it is: integers that are known to be
 //! no wider than about 62 bits, as a 32-bit key with its index is, are sorted as floats.
 
 use super::index::Scalar;
