@@ -175,9 +175,9 @@ impl Graph {
     /// The arrays are there; nothing else uses what the launches write, or writes what they read, before they have ended.
     #[doc(hidden)]
     pub unsafe fn replay_bare(&self) -> Result<()> {
-        refuse("a replay of a graph")?;
         let gpu = self.gpu.as_ref().zip(self.device.gpu());
-        let (graph, gpu) = gpu.ok_or_else(|| Error::Device("no graph of a GPU".to_string()))?;
+        let message = "broken invariant: no graph of a GPU".to_string();
+        let (graph, gpu) = gpu.ok_or(Error::Device(message))?;
         // SAFETY: handed on to the caller; what is not checked was promised or proved when it was captured.
         unsafe { gpu.replay(self.device.default_stream(), graph, std::iter::empty()) }?.1
     }
