@@ -131,11 +131,7 @@ pub fn order(
     let regime = report.rows.first().map(|row| row.regime);
     let is_exact = |row: &&Row| row.determinism == "exact" && Some(row.regime) == regime;
     for row in report.rows.iter().filter(is_exact) {
-        let is_of = |it: &&Subject| {
-            let case = &it.case;
-            row.kernel == case.kernel && row.dtype == case.dtype.name() && row.shape == case.shape
-        };
-        if let Some(subject) = subjects.iter().find(is_of) {
+        if let Some(subject) = subjects.iter().find(|it| row.is_of(&it.case)) {
             tell(&format!("{} {:?}", row.kernel, row.shape));
             rows.push(of_row(row, subject, target)?);
         }

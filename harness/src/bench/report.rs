@@ -277,7 +277,8 @@ impl Report {
 }
 
 impl Row {
-    fn is_of(&self, case: &Case) -> bool {
+    /// Whether it is of the kernel, the type and the extents of a case.
+    pub(super) fn is_of(&self, case: &Case) -> bool {
         (self.kernel.as_str(), self.dtype.as_str(), &self.shape)
             == (case.kernel, case.dtype.name(), &case.shape)
     }

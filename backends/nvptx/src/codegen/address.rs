@@ -86,10 +86,11 @@ impl<'c> Emitter<'_, 'c> {
         element: BasicTypeEnum<'c>,
         (address, distance): (PointerValue<'c>, i64),
     ) -> Result<PointerValue<'c>> {
-        Ok(match distance {
-            0 => address,
-            _ => element_address(&self.builder, element, address, self.int(64, distance))?,
-        })
+        if distance == 0 {
+            return Ok(address);
+        }
+        let distance = self.int(64, distance);
+        Ok(element_address(&self.builder, element, address, distance)?)
     }
 
     fn parts(
