@@ -130,7 +130,10 @@ impl Pair {
         let at = |inst: Inst| insts.iter().position(|&it| it == inst).unwrap_or(0);
         let [front, behind] = [at(self.front.0), at(self.behind.0)];
         let between = &insts[front.min(behind)..front.max(behind)];
-        let begins = |inst: Inst| matches!(func.op(inst), Op::DotSlots(_) | Op::Pend(_));
+        let begins = |inst: Inst| {
+            let op = func.op(inst);
+            matches!(op, Op::DotSlots(_) | Op::Pend(_) | Op::WaitBox(_))
+        };
         let waits = [self.front.1, self.behind.1];
         let begun = between
             .iter()

@@ -36,9 +36,55 @@ pub fn wait_late(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
             }
         }
         leave_later(&mut func, &insts);
+        await_late(&func, &mut insts);
+        release_early(&func, &mut insts);
         func.region_mut(region).insts = insts;
     }
     PlacedFunc::new(func)
+}
+
+/// Moves each wait for a box down behind the products that do not read it, before those that do.
+fn await_late(func: &Func, insts: &mut [Inst]) {
+    for at in (0..insts.len()).rev() {
+        let Op::WaitBox(op::WaitBox { buffer, .. }) = *func.op(insts[at]) else {
+            continue;
+        };
+        let others = insts[at + 1..].iter().take_while(|&&later| {
+            let op = func.op(later);
+            let begins = matches!(op, Op::DotSlots(_) | Op::Pend(_) | Op::WaitBox(_));
+            (begins || func.is_pure(later)) && !op.operands().contains(&buffer)
+        });
+        let others: Vec<Inst> = others.copied().collect();
+        let last = others
+            .iter()
+            .rposition(|&inst| matches!(func.op(inst), Op::DotSlots(_)));
+        if let Some(last) = last {
+            insts[at..=at + 1 + last].rotate_left(1);
+        }
+    }
+}
+
+/// Moves each release of a slot up to where the last product that reads it is over.
+fn release_early(func: &Func, insts: &mut [Inst]) {
+    for at in 0..insts.len() {
+        let Op::ReleaseSlot(op::ReleaseSlot { buffer, slot }) = *func.op(insts[at]) else {
+            continue;
+        };
+        let reads = |sums: Value| {
+            let mut products = insts.iter().map(|&inst| (inst, func.op(inst)));
+            products.any(|(inst, op)| {
+                let product = matches!(op, Op::DotSlots(_)) && op.operands().contains(&buffer);
+                product && func.inst(inst).results[0] == sums
+            })
+        };
+        let over = |inst: Inst| matches!(func.op(inst), Op::Settle(settle) if reads(settle.x));
+        let last = insts[..at].iter().rposition(|&inst| over(inst));
+        let Some(last) = last else { continue };
+        let mut between = insts[last + 1..at].iter();
+        if between.all(|&inst| !func.inst(inst).results.contains(&slot)) {
+            insts[last + 1..=at].rotate_right(1);
+        }
+    }
 }
 
 /// Lets each wait of a region leave the products under way that begin after that of its sums.

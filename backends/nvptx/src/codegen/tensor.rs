@@ -187,10 +187,11 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// A branch that what follows stays behind, and these values before: the assembler moves a wait up to where the block
-    /// of instructions begins that it stands in. The branch repeats a reading of the clock, in one of 2^32 cases.
+    /// of instructions begins that it stands in. The branch is taken where a grid has no thread block: never, which the assembler
+    /// does not know.
     fn behind(&self, values: &[IntValue<'c>]) -> Result<()> {
-        let text = "{\n.reg .pred again;\n.reg .b32 now;\nread:\nmov.u32 now, %clock;\n\
-                    setp.eq.u32 again, now, 0;\n@again bra read;\n}";
+        let text = "{\n.reg .pred again;\n.reg .b32 blocks;\nread:\nmov.u32 blocks, %nctaid.x;\n\
+                    setp.eq.u32 again, blocks, 0;\n@again bra read;\n}";
         let mut constraints = vec!["r"; values.len()];
         constraints.push("~{memory}");
         let values: Vec<BasicMetadataValueEnum<'c>> =

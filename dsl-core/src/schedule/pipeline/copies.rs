@@ -5,7 +5,7 @@ use crate::ir::{Inst, Op, Region, Value, op};
 use crate::passes::duplicate::duplicate;
 
 impl Pipeliner {
-    /// Starts the copies of one iteration if it runs, as one group; returns the carried values of the next.
+    /// Starts the copies of one iteration if it runs, those of each group apart; returns the carried values of the next.
     pub(super) fn start_copies(
         &mut self,
         index: Value,
@@ -23,16 +23,21 @@ impl Pipeliner {
         let next = self.ahead.carried.iter().map(|&at| yielded[at]);
         let next = next.map(|value| now.get(&value).copied().unwrap_or(value));
         let next = next.collect();
-        let on_true = self.branch(|this| this.copies(this.body, &mut now, slot));
-        let on_false = self.branch(|_| {});
-        self.builder.emit(
-            Op::If(op::If {
-                condition: runs,
-                on_true,
-                on_false,
-            }),
-            &[],
-        );
+        for group in self.groups() {
+            let on_true = self.branch(|this| {
+                let of_group = (&group[..], slot);
+                this.copies(this.body, &mut now.clone(), of_group);
+            });
+            let on_false = self.branch(|_| {});
+            self.builder.emit(
+                Op::If(op::If {
+                    condition: runs,
+                    on_true,
+                    on_false,
+                }),
+                &[],
+            );
+        }
         if self.copies_lanes() {
             self.builder.emit(Op::GroupCopies(op::GroupCopies {}), &[]);
         }
@@ -65,11 +70,13 @@ impl Pipeliner {
         }
     }
 
-    /// The copies of a region, and the rest of its address arithmetic.
-    fn copies(&mut self, region: Region, now: &mut Now, slot: Value) {
+    /// The copies of a region that are of a group, to a slot, and the rest of its address arithmetic.
+    fn copies(&mut self, region: Region, now: &mut Now, (group, slot): (&[Inst], Value)) {
         for inst in self.func().region(region).insts.clone() {
             if let Some(&buffer) = self.buffers.get(&inst) {
-                self.copy(inst, buffer, now, slot);
+                if group.contains(&inst) {
+                    self.copy(inst, buffer, now, slot);
+                }
             } else if let &Op::If(op::If {
                 condition,
                 on_true,
@@ -82,7 +89,7 @@ impl Pipeliner {
                     let mut now = now.clone();
                     self.branch(|this| {
                         this.addresses(branch, &mut now);
-                        this.copies(branch, &mut now, slot);
+                        this.copies(branch, &mut now, (group, slot));
                     })
                 });
                 let op = Op::If(op::If {
@@ -101,9 +108,7 @@ impl Pipeliner {
         let data = self.func().inst(load).clone();
         let now = |value: Value| now.get(&value).copied().unwrap_or(value);
         let copy = if let Op::CopyBox(mut op) = data.op {
-            let released = self
-                .released
-                .filter(|_| self.first_filled() == Some(buffer));
+            let released = self.released.filter(|_| self.is_released(buffer));
             (op.buffer, op.slot, op.released) = (buffer, slot, released);
             for value in op.origin.iter_mut().chain(&mut op.extents) {
                 *value = now(*value);

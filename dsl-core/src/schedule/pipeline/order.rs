@@ -22,12 +22,11 @@ impl Pipeliner {
         read_back(func, &self.rings, &self.buffers, (self.body, slot));
         let stays = self.distance < self.stages - 1;
         let overlap = Overlap::find(func, self.body, slot).filter(|_| stays);
-        let mut own = std::mem::take(&mut func.region_mut(self.body).insts);
-        if !releases.is_empty() {
-            insts.extend(own.drain(..first_products(func, &own)));
+        let own = std::mem::take(&mut func.region_mut(self.body).insts);
+        match releases {
+            [] => insts.extend(ahead.iter().chain(&own)),
+            _ => insts.extend(behind_products(func, own, ahead)),
         }
-        insts.extend(ahead);
-        insts.extend(own);
         let last = insts.pop();
         if overlap.is_none() {
             insts.extend(releases);
@@ -63,23 +62,64 @@ impl Pipeliner {
     }
 }
 
-/// How many instructions of a body end with the products for which none of its sums are needed: other warps may be late to
-/// release slots, so those begin first.
-fn first_products(func: &Func, body: &[Inst]) -> usize {
+/// A body with what starts copies `ahead`: other warps may be late to release slots, so copies come behind the products that read
+/// such slots in this iteration, and behind the further ones that begin before any sums are needed.
+fn behind_products(func: &Func, own: Vec<Inst>, ahead: &[Inst]) -> Vec<Inst> {
+    let runs = runs_of_products(func, &own);
+    let first = runs.first().copied().unwrap_or(0);
+    let reads = |inst: Inst, filled: &BTreeSet<Value>| {
+        let Op::DotSlots(op) = func.op(inst) else {
+            return false;
+        };
+        filled.contains(&op.a) || filled.contains(&op.b)
+    };
+    let place = |inst: Inst| {
+        let filled = filled_by(func, inst);
+        let reader = own.iter().rposition(|&inst| reads(inst, &filled));
+        let run = reader.and_then(|reader| runs.iter().find(|&&end| end > reader));
+        run.copied().unwrap_or(first)
+    };
+    let places: Vec<usize> = ahead.iter().map(|&inst| place(inst)).collect();
+    let mut all = Vec::new();
+    for at in 0..=own.len() {
+        let here = ahead.iter().zip(&places).filter(|&(_, &place)| place == at);
+        all.extend(here.map(|(inst, _)| *inst));
+        all.extend(own.get(at));
+    }
+    all
+}
+
+/// The buffers that boxes are copied to by an instruction.
+fn filled_by(func: &Func, inst: Inst) -> BTreeSet<Value> {
+    let mut filled = BTreeSet::new();
+    for region in func.op(inst).regions() {
+        func.walk(region, &mut |inner| {
+            if let Op::CopyBox(op) = func.op(inner) {
+                filled.insert(op.buffer);
+            }
+        });
+    }
+    filled
+}
+
+/// Where in a body products end that begin one after the other, before what takes any of their sums.
+fn runs_of_products(func: &Func, body: &[Inst]) -> Vec<usize> {
     let mut sums: BTreeSet<Value> = BTreeSet::new();
-    let mut end = 0;
+    let (mut runs, mut end) = (Vec::new(), None);
     for (at, &inst) in body.iter().enumerate() {
         let op = func.op(inst);
-        let results = &func.inst(inst).results;
+        if op.operands().iter().any(|it| sums.contains(it)) {
+            runs.extend(end.take());
+            sums.clear();
+        }
         if matches!(op, Op::DotSlots(_)) {
-            end = at + 1;
+            end = Some(at + 1);
         } else if matches!(op, Op::Settle(_)) {
-            sums.extend(results);
-        } else if op.operands().iter().any(|it| sums.contains(it)) {
-            break;
+            sums.extend(&func.inst(inst).results);
         }
     }
-    end
+    runs.extend(end);
+    runs
 }
 
 /// The first instruction of those before a loop in its region that these may stand before: behind what they use, behind

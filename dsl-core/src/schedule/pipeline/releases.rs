@@ -2,7 +2,7 @@
 //! of warps may be an iteration apart: while one computes, another multiplies.
 
 use super::Pipeliner;
-use crate::ir::{BinaryOp, CompareOp, Op, Value, op};
+use crate::ir::{BinaryOp, CompareOp, Inst, Op, Value, op};
 
 impl Pipeliner {
     /// This warp has read its slots: those of an iteration at its end, or those of the one before where products stay under
@@ -30,21 +30,35 @@ impl Pipeliner {
         self.builder.emit(branch, &[]);
     }
 
-    /// Whoever has released a slot of the buffer that is filled first has read those of the others.
+    /// Whoever has released a slot of the buffer of a group that is filled first has read those of the others.
     fn release_first(&mut self, slot: Value) {
-        if let Some(buffer) = self.first_filled() {
+        for group in self.groups() {
+            let buffer = self.buffers[&group[0]];
             let release = op::ReleaseSlot { buffer, slot };
             self.builder.emit(Op::ReleaseSlot(release), &[]);
         }
     }
 
-    /// The buffer that is filled first.
-    pub(super) fn first_filled(&self) -> Option<Value> {
-        let insts = self.func().region(self.body).insts.iter();
-        insts
-            .filter_map(|inst| self.buffers.get(inst))
-            .next()
-            .copied()
+    /// Whether slots of a buffer are released: whether it is the first that is filled of its group.
+    pub(super) fn is_released(&self, buffer: Value) -> bool {
+        let mut groups = self.groups().into_iter();
+        groups.any(|group| self.buffers[&group[0]] == buffer)
+    }
+
+    /// The loads whose slots are free at once: those that feed one product, or all where products stay under way together, or
+    /// where not boxes alone fill slots.
+    pub(super) fn groups(&self) -> Vec<Vec<Inst>> {
+        let apart = self.distance == self.stages - 1 && self.takes_boxes_alone();
+        let product = |load: Inst| self.rings[&load].fed.map(|fed| fed.dot).filter(|_| apart);
+        let mut groups: Vec<Vec<Inst>> = Vec::new();
+        for load in self.loads_in(self.body) {
+            let mut found = groups.iter_mut();
+            match found.find(|group| product(group[0]) == product(load)) {
+                Some(group) => group.push(load),
+                None => groups.push(vec![load]),
+            }
+        }
+        groups
     }
 
     /// The slot of the iteration before that of a slot.
