@@ -103,7 +103,7 @@ fn shaped_dtypes(name: &str) -> Option<Vec<&'static str>> {
             &|dtype| combined(dtype, |op, dtype| op.binary(dtype).is_some())
         }
         "atomic_fetch" | "tile_fetch" | "lane_fetch" => &|dtype| combined(dtype, |_, _| true),
-        "warp_reduce" => &|dtype| [DType::I32, DType::U32].contains(&dtype),
+        "warp_reduce" => &|dtype| [DType::I32, DType::U32, DType::Bool].contains(&dtype),
         "raw_cast" => &|dtype| [DType::F32, DType::F64].contains(&dtype),
         "assert" | "stop_assertion" | "check_assertion" => &|dtype| dtype == DType::Bool,
         _ if WITHOUT_NUMBERS.contains(&name) => return None,

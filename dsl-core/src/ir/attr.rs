@@ -146,6 +146,11 @@ impl AtomicOp {
         }
     }
 
+    /// Whether lanes of a warp vote by it, where what they combine are flags.
+    pub const fn votes(self) -> bool {
+        matches!(self, Self::And | Self::Or)
+    }
+
     /// Whether several of it leave what their order decides: sums of floats round.
     pub fn rounds(self, dtype: DType) -> bool {
         self == Self::Add && dtype.is_float()

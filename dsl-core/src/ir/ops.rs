@@ -319,8 +319,8 @@ macro_rules! for_each_op {
             ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> one is [convergent];
             /// The value that lane `source_lane` (`i32`, 0..32) holds. All lanes of the warp take part.
             ShuffleIndex "shuffle_index" { x: Value, source_lane: Value } -> one is [convergent];
-            /// What all lanes of the warp hold, combined: `i32` or `u32`. Every lane gets it. All lanes of the
-            /// warp take part.
+            /// What all lanes of the warp hold, combined: `i32` or `u32`, or by `and` or `or` `bool`. Every lane gets it. All
+            /// lanes of the warp take part.
             WarpReduce "warp_reduce" { x: Value, op: AtomicOp } -> one is [convergent];
             /// One step of the tensor cores, `accumulator + a x b` of a fragment `[16, k]` of `a` and `[k, 8]` of `b`, for
             /// k products of 32 bytes: 16 and 8 bytes and 4 sums of each lane, spread as `layout::fragment` says. All

@@ -43,25 +43,36 @@ pub fn wait_late(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
     PlacedFunc::new(func)
 }
 
-/// Moves each wait for a box down behind the products that do not read it, before those that do.
+/// Moves each wait for a box down behind products that do not read it, to the first one that does.
 fn await_late(func: &Func, insts: &mut [Inst]) {
     for at in (0..insts.len()).rev() {
         let Op::WaitBox(op::WaitBox { buffer, .. }) = *func.op(insts[at]) else {
             continue;
         };
-        let others = insts[at + 1..].iter().take_while(|&&later| {
-            let op = func.op(later);
-            let begins = matches!(op, Op::DotSlots(_) | Op::Pend(_) | Op::WaitBox(_));
-            (begins || func.is_pure(later)) && !op.operands().contains(&buffer)
-        });
+        let others = insts[at + 1..].iter();
+        let others = others.take_while(|&&later| is_beside(func, later, buffer));
         let others: Vec<Inst> = others.copied().collect();
-        let last = others
+        if others
             .iter()
-            .rposition(|&inst| matches!(func.op(inst), Op::DotSlots(_)));
-        if let Some(last) = last {
-            insts[at..=at + 1 + last].rotate_left(1);
+            .any(|&inst| matches!(func.op(inst), Op::DotSlots(_)))
+        {
+            insts[at..=at + others.len()].rotate_left(1);
         }
     }
+}
+
+/// Whether an instruction does not need to know when a box has come to a buffer: arithmetic, and what products and boxes of other
+/// buffers are begun and waited for by.
+fn is_beside(func: &Func, inst: Inst, buffer: Value) -> bool {
+    let op = func.op(inst);
+    let begins = matches!(op, Op::DotSlots(_) | Op::Pend(_) | Op::WaitBox(_));
+    let ends = matches!(op, Op::Settle(_) | Op::ReleaseSlot(_));
+    let mut taken = op.operands();
+    for region in op.regions() {
+        func.walk(region, &mut |inner| taken.extend(func.op(inner).operands()));
+    }
+    let free = begins || ends || func.is_pure(inst) || fills_released(func, inst);
+    free && !taken.contains(&buffer)
 }
 
 /// Moves each release of a slot up to where the last product that reads it is over.

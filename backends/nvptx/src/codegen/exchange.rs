@@ -75,13 +75,22 @@ impl<'c> Emitter<'_, 'c> {
 
     /// One instruction for each element.
     fn warp_reduce(&self, op::WarpReduce { x, op }: &op::WarpReduce) -> Result<Elements<'c>> {
-        let is_signed = self.dtype(*x)?.class() == Class::Signed;
+        let dtype = self.dtype(*x)?;
         let by_sign = matches!(op, AtomicOp::Min | AtomicOp::Max);
-        let unsigned = if by_sign && !is_signed { "u" } else { "" };
-        let name = format!("llvm.nvvm.redux.sync.{unsigned}{}", op.word());
+        let unsigned = by_sign && dtype.class() != Class::Signed;
         let warp = self.int(32, -1).into();
+        let name = match (dtype, op) {
+            (DType::Bool, AtomicOp::And) => "vote.all.sync".to_string(),
+            (DType::Bool, _) => "vote.any.sync".to_string(),
+            _ if unsigned => format!("redux.sync.u{}", op.word()),
+            _ => format!("redux.sync.{}", op.word()),
+        };
+        let name = format!("llvm.nvvm.{name}");
         let elements = self.get(*x).into_iter();
-        let combined = elements.map(|x| self.intrinsic_value(&name, &[], &[x.into(), warp]));
+        let combined = elements.map(|x| match dtype {
+            DType::Bool => self.intrinsic_value(&name, &[], &[warp, x.into()]),
+            _ => self.intrinsic_value(&name, &[], &[x.into(), warp]),
+        });
         combined.collect()
     }
 

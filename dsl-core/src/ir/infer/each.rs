@@ -206,7 +206,8 @@ impl Rules<'_> {
 
     fn warp_reduce(self, op: &op::WarpReduce) -> Result<Type, String> {
         self.reduces(op.op)?;
-        self.one_of(op.x, &[DType::I32, DType::U32])
+        let admitted = [DType::I32, DType::U32, DType::Bool];
+        self.one_of(op.x, &admitted[..2 + usize::from(op.op.votes())])
     }
 
     pub(super) fn shuffle_xor(self, op: &op::ShuffleXor) -> Result<Type, String> {

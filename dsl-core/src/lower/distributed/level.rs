@@ -112,10 +112,13 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Combines what all lanes of each warp hold of one source of integers, in words.
+    /// Combines what all lanes of each warp hold of one source of integers, in words, or of flags.
     pub(super) fn across_warp(&mut self, partial: &mut Partial, op: AtomicOp, dtype: DType) {
-        let is_signed = dtype.class() == Class::Signed;
-        let word = if is_signed { DType::I32 } else { DType::U32 };
+        let word = match dtype {
+            DType::Bool if op.votes() => DType::Bool,
+            _ if dtype.class() == Class::Signed => DType::I32,
+            _ => DType::U32,
+        };
         for value in &mut partial.values {
             let x = self.builder.cast(*value, word);
             let combined = self.builder.value(Op::WarpReduce(op::WarpReduce { x, op }));

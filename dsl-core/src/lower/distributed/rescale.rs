@@ -60,11 +60,8 @@ impl Lowering<'_> {
         let one = Literal::from_f64(ty.dtype().unwrap_or(DType::F32), 1.0);
         let one = self.builder.filled(one, ty.shape);
         let differs = self.builder.compare(CompareOp::Ne, factors, one);
-        let differs = self.any(differs);
-        let x = self.builder.cast(differs, DType::U32);
-        let op = AtomicOp::Or;
-        let moved = self.builder.value(Op::WarpReduce(op::WarpReduce { x, op }));
-        self.builder.cast(moved, DType::Bool)
+        let (x, op) = (self.any(differs), AtomicOp::Or);
+        self.builder.value(Op::WarpReduce(op::WarpReduce { x, op }))
     }
 
     fn is_settled(&self, value: Value) -> bool {

@@ -89,6 +89,19 @@ fn behind_products(func: &Func, own: Vec<Inst>, ahead: &[Inst]) -> Vec<Inst> {
     all
 }
 
+/// Whether an instruction takes one of these values, or one in its regions does.
+fn takes(func: &Func, inst: Inst, values: &BTreeSet<Value>) -> bool {
+    let takes = |inst: Inst| {
+        let mut operands = func.op(inst).operands().into_iter();
+        operands.any(|it| values.contains(&it))
+    };
+    let mut found = takes(inst);
+    for region in func.op(inst).regions() {
+        func.walk(region, &mut |inner| found |= takes(inner));
+    }
+    found
+}
+
 /// The buffers that boxes are copied to by an instruction.
 fn filled_by(func: &Func, inst: Inst) -> BTreeSet<Value> {
     let mut filled = BTreeSet::new();
@@ -108,7 +121,7 @@ fn runs_of_products(func: &Func, body: &[Inst]) -> Vec<usize> {
     let (mut runs, mut end) = (Vec::new(), None);
     for (at, &inst) in body.iter().enumerate() {
         let op = func.op(inst);
-        if op.operands().iter().any(|it| sums.contains(it)) {
+        if takes(func, inst, &sums) {
             runs.extend(end.take());
             sums.clear();
         }
