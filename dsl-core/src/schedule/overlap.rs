@@ -1,5 +1,6 @@
 //! Products that stay under way while their loop goes on: sums are carried without waiting for them, an iteration
-//! waits for those of the one before, and copies start once the tensor cores have work.
+//! waits for those of the one before, and copies start once the tensor cores have work, or before that where few
+//! are under way.
 
 use std::collections::BTreeSet;
 
@@ -24,6 +25,17 @@ pub(super) struct Overlap {
     chains: Vec<Chain>,
 }
 
+/// What a pipeline adds to an iteration.
+#[derive(Clone, Copy)]
+pub(super) struct Added<'a> {
+    /// The instructions that start copies.
+    pub(super) ahead: &'a BTreeSet<Inst>,
+    /// Whether those come first, before the iteration waits for its own copies; otherwise behind its products.
+    pub(super) is_ahead_first: bool,
+    /// What releases slots, once the products of the iteration before are waited for.
+    pub(super) releases: &'a [Inst],
+}
+
 impl Overlap {
     /// Those of a body, if each of its products is the only one on a carried sum, and reads `slot`.
     pub(super) fn find(func: &Func, body: Region, slot: Value) -> Option<Self> {
@@ -35,17 +47,10 @@ impl Overlap {
         (all && few && chains.len() == products.len()).then_some(Self { chains })
     }
 
-    /// Carries the sums of a loop as pending ones. `ahead` are the instructions of its body that start copies: they
-    /// move behind the products. `releases` come once those of the iteration before are waited for.
-    pub(super) fn apply(
-        self,
-        func: &mut Func,
-        inst: Inst,
-        body: Region,
-        (ahead, releases): (&BTreeSet<Inst>, &[Inst]),
-    ) {
+    /// Carries the sums of a loop as pending ones, and orders what was `added` to its body.
+    pub(super) fn apply(self, func: &mut Func, inst: Inst, body: Region, added: Added<'_>) {
         let products: Vec<Inst> = self.chains.iter().map(|chain| chain.product).collect();
-        reorder(func, body, &products, (ahead, releases));
+        reorder(func, body, &products, added);
         for chain in self.chains {
             carry(func, inst, body, &chain);
         }
@@ -96,23 +101,23 @@ fn only_user(func: &Func, value: Value) -> Option<Inst> {
     uses.next().filter(|_| uses.next().is_none())
 }
 
-/// Starts copies once the products of an iteration are under way, and waits then for those of the one before.
-fn reorder(
-    func: &mut Func,
-    body: Region,
-    products: &[Inst],
-    (ahead, releases): (&BTreeSet<Inst>, &[Inst]),
-) {
+/// Waits for the products of the iteration before once those of an iteration are under way.
+fn reorder(func: &mut Func, body: Region, products: &[Inst], added: Added<'_>) {
     let insts = std::mem::take(&mut func.region_mut(body).insts);
-    let (copies, rest): (Vec<Inst>, Vec<Inst>) =
-        insts.into_iter().partition(|inst| ahead.contains(inst));
+    let (copies, rest): (Vec<Inst>, Vec<Inst>) = insts
+        .into_iter()
+        .partition(|inst| added.ahead.contains(inst));
     let last = rest.iter().rposition(|inst| products.contains(inst));
     let (before, after) = rest.split_at(last.map_or(0, |last| last + 1));
     let loc = func.inst(products[0]).loc.clone();
     let pending = products.len() as i64;
     let wait = Op::WaitProducts(op::WaitProducts { pending });
     let wait = func.add_inst(wait, &[], loc);
-    func.region_mut(body).insts = [before, &copies, &[wait], releases, after].concat();
+    let begun = match added.is_ahead_first {
+        true => [&copies, before].concat(),
+        false => [before, &copies].concat(),
+    };
+    func.region_mut(body).insts = [&begun, &[wait][..], added.releases, after].concat();
 }
 
 /// Carries sums as pending ones, and settles them after the loop.

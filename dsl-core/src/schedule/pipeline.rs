@@ -5,7 +5,8 @@
 //! copies of the iteration `stages - 1` ahead, into the slot that the iteration before it has read. What a
 //! product reads from slots is copied there at once, by all lanes for all: there an iteration begins with a
 //! barrier. Where products stay under way over the loop's edge, they come first, and copies are for `stages - 2`
-//! iterations ahead, into the slot that the iteration before the last has read.
+//! iterations ahead, into the slot that the iteration before the last has read. Of three stages that is one iteration:
+//! where warps release slots, such copies come before all else, so that they need not wait for those of the iteration before.
 
 mod copies;
 mod nested;
@@ -16,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ahead::Ahead;
 use super::nest::{is_counted, loops_around};
-use super::overlap::Overlap;
+use super::overlap::{Added, Overlap};
 use super::read_back::read_back;
 use super::rings::{Ring, Slots, Uses};
 use super::{MayEnd, PlacedFunc};
@@ -220,8 +221,12 @@ impl Pipeliner {
         op.init.extend(state);
         func.inst_mut(inst).op = Op::For(op);
         if let Some(overlap) = overlap {
-            let ahead = ahead.into_iter().collect();
-            overlap.apply(func, inst, self.body, (&ahead, &released));
+            let added = Added {
+                ahead: &ahead.into_iter().collect(),
+                is_ahead_first: releases && self.distance == 1,
+                releases: &released,
+            };
+            overlap.apply(func, inst, self.body, added);
         }
         self.begin((inst, outermost), (begun, before), may_end);
         if let Some(behind) = behind {
