@@ -55,12 +55,14 @@ struct Known<'a> {
 pub fn may_copy_boxes(func: &Func, target: &Target) -> bool {
     let mut insts = func.all_insts().into_iter();
     let multiplied = |inst: Inst| {
-        let Op::Dot(op) = func.op(inst) else {
-            return false;
+        let (values, precision) = match func.op(inst) {
+            Op::Dot(op) => ([op.a, op.accumulator], op.precision),
+            Op::DotPromoted(op) => ([op.a, op.accumulator], op.precision),
+            _ => return false,
         };
-        let [operand, sum] = [op.a, op.accumulator].map(|value| func.ty(value).dtype());
+        let [operand, sum] = values.map(|value| func.ty(value).dtype());
         // Tensor cores multiply bytes whatever the precision.
-        let asked = op.precision != Precision::Ieee || sum.is_some_and(|sum| !sum.is_float());
+        let asked = precision != Precision::Ieee || sum.is_some_and(|sum| !sum.is_float());
         let mut known = target.gpu.mma.iter();
         let added = operand.and_then(|operand| known.find_map(|&it| group_sum(it, operand)));
         asked && added.is_some() && added == sum

@@ -118,6 +118,18 @@ fn loads_of_products_are_boxes_where_masks_say_so() {
     }
 }
 
+/// Also where a kernel says how many products are added at a time, of which the compiler makes products later.
+#[test]
+fn loads_of_promoted_products_are_boxes() {
+    let text = text("%down", "%some", "%plain");
+    let promoted = "dot_promoted %va, %vb, %acc, precision=hopper, count=64";
+    let func = valid(&text.replace("dot %va, %vb, %acc, precision=hopper", promoted));
+    let (options, facts) = (by_four(), Facts::default());
+    let boxed = prepare_boxed(&func, &Target::SM_90A, &options, &facts, &mut unobserved);
+    let boxed = boxed.expect("compiles").expect("has boxes");
+    assert_eq!(super::boxes_of(&boxed), Boxed::Loads);
+}
+
 /// A backend has another form of a division, which the host would not find.
 #[test]
 fn extents_are_sums_and_products() {
