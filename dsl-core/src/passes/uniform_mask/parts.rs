@@ -36,7 +36,7 @@ impl Part {
 }
 
 /// The parts of `tail`, in order, where more stands between its accesses than goes element by element, and is much code for
-/// each of `lanes`; nothing elsewhere. Masks are `masks` and what they are made of.
+/// each of `lanes`, or a box is loaded; nothing elsewhere. Masks are `masks` and what they are made of.
 pub(super) fn parts(
     func: &Func,
     tail: &[Inst],
@@ -51,6 +51,8 @@ pub(super) fn parts(
         let op = func.op(inst);
         matches!(op, Op::Sort(_)) || many && matches!(op, Op::Gather(_))
     };
+    // Boxes are copied where every iteration loads them.
+    let is_box = |inst: Inst| matches!(func.op(inst), Op::LoadBox(_));
     let ends = |inst: &&Inst| func.op(**inst).is(Trait::terminator);
     let end = tail.last().filter(ends);
     let mut finding = Finding {
@@ -96,7 +98,7 @@ pub(super) fn parts(
         let most = lanes.saturating_mul(MANY_STEPS);
         joins() && once().map(|inst| steps(func, inst)).sum::<usize>() > most
     });
-    (long || once().any(takes_code)).then_some(parts)
+    (long || once().any(|inst| takes_code(inst) || is_box(inst))).then_some(parts)
 }
 
 /// Parts under construction.

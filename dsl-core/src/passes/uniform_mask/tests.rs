@@ -106,6 +106,32 @@ fn masks_state_what_shows_them() {
     assert!(text.contains(mask), "{text}");
 }
 
+/// A box is loaded once, and what is masked beside it in two versions: no copy of a box stands in a branch of a loop.
+#[test]
+fn boxes_are_there_once() {
+    let source = "func @f block (%x: ptr<f32>, %s: ptr<f32>, %y: ptr<f32> write, %n: i64) {
+         %zero = constant value=i64(0) : i64
+         %one = constant value=i64(1) : i64
+         %a = arange start=0, end=8 : tile<8xi64>
+         %l = splat %n : tile<8xi64>
+         %m = lt %a, %l : tile<8xbool>
+         %b = load_box %x, [%zero, %zero], [%n, %n], [%n, %one] : tile<8x8xf32>
+         %v = load %s, %a, mask=%m : tile<8xf32>
+         %c = reduce [%b], axis=1, order=tree (%p: f32, %q: f32) {
+           %r = add %p, %q : f32
+           yield [%r]
+         } : tile<8xf32>
+         %w = mul %c, %v : tile<8xf32>
+         store %y, %a, %w, mask=%m
+       }";
+    let mut func = parse(source, "f.bir").expect("parses");
+    split_uniform_masks(&mut func, None);
+    tidy(&mut func);
+    let text = verify::block(func).expect("is valid").to_string();
+    assert_eq!(text.matches("load_box ").count(), 1, "{text}");
+    assert_eq!(text.matches("load ").count(), 2, "{text}");
+}
+
 /// What sorts is there once, and its accesses in two versions.
 #[test]
 fn sorts_are_there_once() {
