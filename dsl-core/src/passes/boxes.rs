@@ -55,10 +55,12 @@ struct Known<'a> {
 pub fn may_copy_boxes(func: &Func, target: &Target) -> bool {
     let mut insts = func.all_insts().into_iter();
     let multiplied = |inst: Inst| {
-        let (values, precision) = match func.op(inst) {
-            Op::Dot(op) => ([op.a, op.accumulator], op.precision),
-            Op::DotPromoted(op) => ([op.a, op.accumulator], op.precision),
-            _ => return false,
+        let (values, precision) = if let Op::Dot(op) = func.op(inst) {
+            ([op.a, op.accumulator], op.precision)
+        } else if let Op::DotPromoted(op) = func.op(inst) {
+            ([op.a, op.accumulator], op.precision)
+        } else {
+            return false;
         };
         let [operand, sum] = values.map(|value| func.ty(value).dtype());
         // Tensor cores multiply bytes whatever the precision.

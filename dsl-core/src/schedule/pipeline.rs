@@ -185,7 +185,7 @@ impl Pipeliner {
         }
         // What is counted of boxes goes on from one run of the loop to the next.
         let goes_on = self.copies_boxes() && !around.is_empty();
-        let releases = (goes_on || around.is_empty()) && self.takes_boxes_alone();
+        let releases = (goes_on || around.is_empty()) && self.shares_boxes_alone();
         let (insts, ()) = self.apart(|this| this.meet(&own, releases));
         let outermost = around.first().copied().unwrap_or(inst);
         let (nest, (before, (limit, state))) = if goes_on {
@@ -417,6 +417,8 @@ impl Pipeliner {
         }
         if self.copies_lanes() {
             self.wait(self.distance - 1);
+        }
+        if self.feeds_by_lanes() {
             self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
         }
         let boxes = self.buffers.iter().filter(|&(&load, _)| self.is_box(load));
@@ -428,20 +430,6 @@ impl Pipeliner {
         if !releases {
             self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
         }
-    }
-
-    fn is_box(&self, load: Inst) -> bool {
-        matches!(self.func().op(load), Op::CopyBox(_))
-    }
-
-    /// Whether some copies are of boxes.
-    fn copies_boxes(&self) -> bool {
-        self.ahead.loads.iter().any(|&load| self.is_box(load))
-    }
-
-    /// Whether some copies are those of lanes.
-    fn copies_lanes(&self) -> bool {
-        self.ahead.loads.iter().any(|&load| !self.is_box(load))
     }
 
     /// Starts the copies of the iteration ahead, and waits for those of the iteration's own unless that is done.

@@ -108,7 +108,9 @@ impl Pipeliner {
         let data = self.func().inst(load).clone();
         let now = |value: Value| now.get(&value).copied().unwrap_or(value);
         let copy = if let Op::CopyBox(mut op) = data.op {
-            let released = self.released.filter(|_| self.is_released(buffer));
+            let released = self
+                .released
+                .filter(|_| self.released_buffers().contains(&buffer));
             (op.buffer, op.slot, op.released) = (buffer, slot, released);
             for value in op.origin.iter_mut().chain(&mut op.extents) {
                 *value = now(*value);
@@ -130,5 +132,25 @@ impl Pipeliner {
         let copy = self.builder.emit(copy, &[]);
         let copy = self.builder.func_mut().inst_mut(copy);
         (copy.site, copy.loc) = (data.site, data.loc);
+    }
+
+    pub(super) fn is_box(&self, load: Inst) -> bool {
+        matches!(self.func().op(load), Op::CopyBox(_))
+    }
+
+    /// Whether some copies are of boxes.
+    pub(super) fn copies_boxes(&self) -> bool {
+        self.ahead.loads.iter().any(|&load| self.is_box(load))
+    }
+
+    /// Whether some copies are those of lanes.
+    pub(super) fn copies_lanes(&self) -> bool {
+        self.ahead.loads.iter().any(|&load| !self.is_box(load))
+    }
+
+    /// Whether products read what lanes copy.
+    pub(super) fn feeds_by_lanes(&self) -> bool {
+        let mut loads = self.ahead.loads.iter();
+        loads.any(|load| !self.is_box(*load) && self.rings[load].fed.is_some())
     }
 }

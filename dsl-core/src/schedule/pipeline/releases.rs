@@ -30,25 +30,26 @@ impl Pipeliner {
         self.builder.emit(branch, &[]);
     }
 
-    /// Whoever has released a slot of the buffer of a group that is filled first has read those of the others.
+    /// Whoever has released a slot of the buffer of a group whose boxes are copied first has read those of the others.
     fn release_first(&mut self, slot: Value) {
-        for group in self.groups() {
-            let buffer = self.buffers[&group[0]];
+        for buffer in self.released_buffers() {
             let release = op::ReleaseSlot { buffer, slot };
             self.builder.emit(Op::ReleaseSlot(release), &[]);
         }
     }
 
-    /// Whether slots of a buffer are released: whether it is the first that is filled of its group.
-    pub(super) fn is_released(&self, buffer: Value) -> bool {
-        let mut groups = self.groups().into_iter();
-        groups.any(|group| self.buffers[&group[0]] == buffer)
+    /// Of each group the buffer whose boxes are copied first.
+    pub(super) fn released_buffers(&self) -> Vec<Value> {
+        let groups = self.groups().into_iter();
+        let first = |group: Vec<Inst>| group.into_iter().find(|&load| self.is_box(load));
+        let loads = groups.filter_map(first);
+        loads.map(|load| self.buffers[&load]).collect()
     }
 
     /// The loads whose slots are free at once: those that feed one product, or all where products stay under way together, or
-    /// where not boxes alone fill slots.
+    /// where lanes fill slots that others read.
     pub(super) fn groups(&self) -> Vec<Vec<Inst>> {
-        let apart = self.distance == self.stages - 1 && self.takes_boxes_alone();
+        let apart = self.distance == self.stages - 1 && self.shares_boxes_alone();
         let product = |load: Inst| self.rings[&load].fed.map(|fed| fed.dot).filter(|_| apart);
         let mut groups: Vec<Vec<Inst>> = Vec::new();
         for load in self.loads_in(self.body) {
@@ -70,11 +71,14 @@ impl Pipeliner {
         self.builder.select(is_first, last, before)
     }
 
-    /// Whether boxes alone fill the slots, and in every iteration.
-    pub(super) fn takes_boxes_alone(&self) -> bool {
+    /// Whether boxes alone fill the slots that others read too, and in every iteration. What a lane copies and no product
+    /// takes it reads itself.
+    pub(super) fn shares_boxes_alone(&self) -> bool {
         let insts = &self.func().region(self.body).insts;
         let mut loads = self.ahead.loads.iter();
-        loads.all(|load| self.is_box(*load) && insts.contains(load))
+        let own = |load: &Inst| !self.is_box(*load) && self.rings[load].fed.is_none();
+        let every = |load: &Inst| self.is_box(*load) && insts.contains(load);
+        self.copies_boxes() && loads.all(|load| own(load) || every(load))
     }
 
     /// How often the slot that an iteration fills has been released by then: as often as boxes have filled it before.
