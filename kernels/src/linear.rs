@@ -4,7 +4,7 @@ use exactile::prelude::*;
 use exactile::{Number, Result, TensorView};
 
 use crate::activation::{Activation, activated};
-use crate::product::{self, GROUP, TERMS, grid, stages_of};
+use crate::product::{self, GROUP, TERMS, grid, stages_of, stages_of_two};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
@@ -26,19 +26,18 @@ pub fn linear<
     let [row, column] = tile_origin([BM, BN], GROUP);
     let left = x.tile([BM, BK]).at_offset((row, 0));
     let right = weight.tile([BK, BN]).at_offset((0, column));
-    let mut sum = dot_along(
-        left,
-        right,
-        x.extent(1),
-        stages_of([BM, BN], BK),
-        zeros::<f32>([BM, BN]),
-    );
+    let function = Activation::ALL.get(FUNCTION);
+    let stages = match function {
+        Some(_) => stages_of_two([BM, BN], BK),
+        None => stages_of([BM, BN], BK),
+    };
+    let mut sum = dot_along(left, right, x.extent(1), stages, zeros::<f32>([BM, BN]));
     if let Some(bias) = bias {
         let (extent, place, axis) = [(BN, column, 0), (BM, row, 1)][usize::from(TURNED)];
         let bias = bias.tile([extent]).at_offset([place]).load();
         sum += bias.to::<f32>().expand(axis);
     }
-    if let Some(&function) = Activation::ALL.get(FUNCTION) {
+    if let Some(&function) = function {
         sum = sum.map_slices(1, 16, |part| activated(part, function));
     }
     store(out.tile([BM, BN]).at_offset([row, column]), sum.to::<T>());
@@ -70,7 +69,7 @@ pub fn launch<T: Float + Number>(
         return few_rows(turned, bias, activation, out, setting);
     }
     let kernel = linear::<T>().function(place(activation)).turned(false);
-    // A lane has code for each of its elements: of a wider tile it is more than the bound.
+    // While a thread block goes through its sums it multiplies nothing: of smaller tiles another one does.
     let setting = &match activation {
         Some(_) => setting.or_width(128),
         None => *setting,
