@@ -1,7 +1,7 @@
 //! Products by tensor cores whose operands come to shared memory in boxes of arrays, or by lanes where they cannot.
 
 use exactile::prelude::*;
-use exactile::{TensorView, bf16};
+use exactile::{ListingStage, Target, TensorView, bf16};
 
 #[kernel(BM = 64, BN = 64, BK = 64)]
 fn tiles<const BM: usize, const BN: usize, const BK: usize>(
@@ -125,5 +125,40 @@ fn results_have_the_bits_of_the_cpu_wherever_they_go() {
             let found = of_rows(device, extents, stride);
             assert_eq!(found, want, "{extents:?} {stride}, {device}");
         }
+    }
+}
+
+/// Whether bulk copies bring the factors of a product `[m, k]` and `[k, n]` on a Hopper GPU, and whether they take the result. The
+/// first element of the left factor is this one of its array.
+fn copies([m, n, k]: [usize; 3], start: usize) -> [bool; 2] {
+    let device = Device::cpu();
+    let zeros = |count: usize| Buffer::<bf16>::zeros(&device, count).expect("fits");
+    let (left, right) = (zeros(start + m * k), zeros(k * n));
+    let mut out = Buffer::<f32>::zeros(&device, m * n).expect("fits");
+    let left = left.slice(start..).expect("is there");
+    let arguments = (
+        left.view([m, k]).expect("fits"),
+        right.view([k, n]).expect("fits"),
+        out.view_mut([m, n]).expect("fits"),
+    );
+    let grid = (m.div_ceil(64), n.div_ceil(64));
+    let inspection = tiles().warps(4).inspect(&device, grid, arguments);
+    let inspection = inspection.expect("compiles").on(Target::SM_90A);
+    let lane = inspection.text(ListingStage::Lane).expect("is there");
+    ["copy_in", "copy_out"].map(|op| lane.contains(op))
+}
+
+/// Large products take copies of rows that no bulk copy takes, small ones do not; results are never copied.
+#[test]
+fn boxes_are_those_of_copies_where_that_is_worth_while() {
+    for (extents, start, expected) in [
+        ([1024, 1024, 1024], 0, [true, true]),
+        ([1023, 1025, 1021], 0, [true, false]),
+        ([1024, 1024, 1024], 1, [true, true]),
+        ([1024, 1028, 1021], 0, [true, true]),
+        ([255, 257, 253], 0, [false, false]),
+        ([256, 256, 256], 4, [false, false]),
+    ] {
+        assert_eq!(copies(extents, start), expected, "{extents:?} {start}");
     }
 }

@@ -79,7 +79,12 @@ impl Context {
         self.make_current()?;
         let mut address = 0;
         // The driver refuses to allocate nothing.
-        call!(cuMemAlloc_v2(&mut address, bytes.max(1)))?;
+        let mut allocate = || call!(cuMemAlloc_v2(&mut address, bytes.max(1)));
+        if allocate().is_err() {
+            // What is freed may be in the pool.
+            self.trim()?;
+            allocate()?;
+        }
         Ok(DeviceBuffer {
             context: self.clone(),
             address,

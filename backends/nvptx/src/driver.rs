@@ -6,13 +6,14 @@
 
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 
 use crate::buffer::pool_of;
 use crate::error::{Error, Result};
 use crate::library::words;
+use crate::padded::Copiers;
 
 /// The oldest driver interface that takes the PTX of this crate, as `cuDriverGetVersion` counts.
 pub const LEAST_DRIVER: i32 = 12080;
@@ -137,6 +138,7 @@ struct ContextInner {
     context: sys::CUcontext,
     /// Where memory comes from, unless the device has no pools.
     pool: Option<sys::CUmemoryPool>,
+    copiers: Mutex<Copiers>,
 }
 
 // SAFETY: contexts may be made current on any thread.
@@ -170,6 +172,7 @@ impl Context {
             device,
             context,
             pool: None,
+            copiers: Mutex::default(),
         };
         call!(cuCtxSetCurrent(context))?;
         inner.pool = pool_of(device);
@@ -187,6 +190,13 @@ impl Context {
 
     pub(crate) fn pool(&self) -> Option<sys::CUmemoryPool> {
         self.inner.pool
+    }
+
+    /// The kernels that copy rows, as far as somebody has them.
+    pub(crate) fn copiers(&self) -> MutexGuard<'_, Copiers> {
+        // Each change is one assignment.
+        let copiers = self.inner.copiers.lock();
+        copiers.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks first, which costs less than to set what is set.

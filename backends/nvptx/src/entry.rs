@@ -5,7 +5,7 @@ mod maps;
 
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::{
     self, CUDA_KERNEL_NODE_PARAMS, CUdevice_attribute, CUfunction_attribute, CUjit_option,
@@ -15,11 +15,13 @@ use exactile_core::ir::Grid;
 use exactile_core::launch::{Launch, Passed, Signature};
 use smallvec::SmallVec;
 
+use crate::buffer::DeviceBuffer;
 use crate::driver::{Context, call, text_of};
 use crate::error::{Error, Result};
 use crate::inlined::explained;
 use crate::kernel::Kernel;
-use crate::launch::{FEW, Placed, Words, marshal};
+use crate::launch::{FEW, Marshalled, Placed, Words, marshal};
+use crate::padded::WIDTHS;
 use crate::ptx::Ptx;
 use crate::stream::{Module, Stream};
 
@@ -50,6 +52,7 @@ impl Context {
             ptx,
             multiprocessors: self.multiprocessors()?,
             maps: Maps::default(),
+            copiers: Default::default(),
         })
     }
 
@@ -94,6 +97,8 @@ pub(crate) struct Entry {
     pub(crate) ptx: Arc<Ptx>,
     multiprocessors: u32,
     maps: Maps,
+    /// What copies rows for its launches, which is loaded as long as it is.
+    copiers: [OnceLock<Arc<Kernel>>; WIDTHS],
 }
 
 // SAFETY: a function handle is a part of its module.
@@ -113,6 +118,16 @@ impl Entry {
     /// An attribute of the device that it is loaded on.
     pub(crate) fn device_attribute(&self, attribute: CUdevice_attribute) -> Result<u32> {
         self.module.context.attribute(attribute)
+    }
+
+    /// The kernel that copies rows of words of this width.
+    fn copier(&self, width: usize) -> Result<&Kernel> {
+        let copier = &self.copiers[width];
+        if let Some(known) = copier.get() {
+            return Ok(known);
+        }
+        let loaded = self.module.context.copier(width)?;
+        Ok(copier.get_or_init(|| loaded))
     }
 
     /// How many thread blocks fit a multiprocessor at once.
@@ -160,6 +175,39 @@ impl Entry {
             pointers.as_mut_ptr(),
             null_mut(),
         ))
+    }
+
+    /// Puts the copies that a launch reads in place of arrays into `stream`, in memory that is to be freed in it.
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`].
+    unsafe fn copied(&self, stream: &Stream, launch: &mut Marshalled) -> Result<Vec<DeviceBuffer>> {
+        let mut made = Vec::new();
+        for copy in &launch.copies {
+            let memory = self.module.context.allocate_in(copy.len()?, stream)?;
+            let (copier, arguments) = (self.copier(copy.width())?, copy.arguments(&memory));
+            // SAFETY: handed on to the caller; the array ends in memory that the launch reads, and the copy in its own.
+            unsafe { copier.queue(stream, copy.grid(), &arguments, None) }?;
+            copy.replace(&mut launch.arrays, &memory);
+            made.push(memory);
+        }
+        Ok(made)
+    }
+
+    /// The same laid out, with memory that stays.
+    fn laid_out_before(
+        &self,
+        launch: &mut Marshalled,
+    ) -> Result<(Vec<LaidOut<'_>>, Vec<DeviceBuffer>)> {
+        let (mut before, mut all) = (Vec::new(), Vec::new());
+        for copy in &launch.copies {
+            let memory = self.module.context.driver_memory(copy.len()?)?;
+            let (copier, arguments) = (self.copier(copy.width())?, copy.arguments(&memory));
+            before.push(copier.laid_out(copy.grid(), &arguments, None)?);
+            copy.replace(&mut launch.arrays, &memory);
+            all.push(memory);
+        }
+        Ok((before, all))
     }
 
     /// # Safety
@@ -225,13 +273,17 @@ impl Kernel {
         };
         let mut words = Words::new();
         let (ptx, count) = (&entry.ptx, entry.multiprocessors);
-        let launch = marshal(ptx, &entry.signature, &launch, count, &mut words)?;
+        let mut launch = marshal(ptx, &entry.signature, &launch, count, &mut words)?;
+        // SAFETY: handed on to the caller.
+        let mut copies = unsafe { entry.copied(stream, &mut launch) }?;
         let mut pointers: SmallVec<[*mut c_void; FEW]> = SmallVec::new();
         pointers.extend(words.iter_mut().map(|word| std::ptr::from_mut(word).cast()));
         let mut maps = entry.maps.of(&entry.ptx, &launch.arrays)?;
         pointers.extend(maps.iter_mut().map(|map| std::ptr::from_mut(map).cast()));
         // SAFETY: handed on to the caller; the words are those of the parameters.
-        unsafe { entry.put(stream, launch.grid, launch.programs, &mut pointers) }
+        let put = unsafe { entry.put(stream, launch.grid, launch.programs, &mut pointers) };
+        let freed = copies.iter_mut().try_for_each(|it| it.free_in(stream));
+        put.and(freed)
     }
 
     /// What this launch has in common with others that are [alike](Placed::of), if it can be put and code takes no more.
@@ -281,7 +333,8 @@ impl Kernel {
         };
         let mut words = Words::new();
         let (ptx, count) = (&entry.ptx, entry.multiprocessors);
-        let launch = marshal(ptx, &entry.signature, &launch, count, &mut words)?;
+        let mut launch = marshal(ptx, &entry.signature, &launch, count, &mut words)?;
+        let (before, memory) = entry.laid_out_before(&mut launch)?;
         let mut words = words.to_vec();
         let mut maps = entry.maps.of(&entry.ptx, &launch.arrays)?;
         let words_at = words.iter_mut().map(|word| std::ptr::from_mut(word).cast());
@@ -294,6 +347,8 @@ impl Kernel {
             pointers,
             _words: words,
             _maps: maps,
+            before,
+            memory,
         })
     }
 }
@@ -321,6 +376,10 @@ pub struct LaidOut<'k> {
     pointers: Vec<*mut c_void>,
     _words: Vec<u64>,
     _maps: Vec<CUtensorMap>,
+    /// The launches that make the copies which it reads in place of arrays.
+    before: Vec<Self>,
+    /// Where these copies are.
+    memory: Vec<DeviceBuffer>,
 }
 
 impl LaidOut<'_> {
@@ -329,11 +388,15 @@ impl LaidOut<'_> {
         self.entry.module.context.make_current()
     }
 
-    /// Puts it into `stream` by one call of the driver and nothing else.
+    /// Puts it into `stream` by one call of the driver and nothing else, but one for each copy that it reads in place of an array.
     ///
     /// # Safety
     /// As for [`Kernel::launch`], and [`make_current`](Self::make_current) was called on this thread.
     pub unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
+        for copy in &mut self.before {
+            // SAFETY: handed on to the caller.
+            unsafe { copy.launch(stream) }?;
+        }
         let (entry, [x, y, z]) = (self.entry, self.grid);
         call!(cuLaunchKernel(
             entry.function,
@@ -350,8 +413,19 @@ impl LaidOut<'_> {
         ))
     }
 
-    /// What the driver copies into the node of a graph.
-    pub(crate) fn node(&mut self) -> CUDA_KERNEL_NODE_PARAMS {
+    /// What the driver copies into the nodes of a graph, one after the other.
+    pub(crate) fn nodes(&mut self) -> Vec<CUDA_KERNEL_NODE_PARAMS> {
+        let mut nodes: Vec<_> = self.before.iter_mut().map(Self::node).collect();
+        nodes.push(self.node());
+        nodes
+    }
+
+    /// The memory that its nodes use beside that of the arguments.
+    pub(crate) fn into_memory(self) -> Vec<DeviceBuffer> {
+        self.memory
+    }
+
+    fn node(&mut self) -> CUDA_KERNEL_NODE_PARAMS {
         let (entry, [x, y, z]) = (self.entry, self.grid);
         CUDA_KERNEL_NODE_PARAMS {
             func: entry.function,

@@ -9,6 +9,7 @@ use exactile_core::ir::Grid;
 use exactile_core::launch::Passed;
 use exactile_core::target::BoundsError;
 
+use crate::buffer::DeviceBuffer;
 use crate::driver::{Context, ask, call, check};
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -30,6 +31,15 @@ handle!(
 pub struct Graph {
     executable: Executable,
     records: Option<Arc<GraphRecords>>,
+    /// Where each replay makes the copies that launches read in place of arrays. Freeing it waits for what is under way.
+    _copies: Vec<DeviceBuffer>,
+}
+
+/// A list of launches with what they use beside their arguments.
+struct Drafted {
+    draft: Draft,
+    records: Option<Arc<GraphRecords>>,
+    copies: Vec<DeviceBuffer>,
 }
 
 /// The records in which the launches of a graph that check bounds keep their errors, one each.
@@ -75,23 +85,28 @@ impl Context {
         &self,
         launches: impl Iterator<Item = (&'k Kernel, Grid, &'k [Passed])> + Clone,
     ) -> Result<Graph> {
-        let (draft, records) = self.draft(launches)?;
+        let drafted = self.draft(launches)?;
         let mut graph = null_mut();
-        call!(cuGraphInstantiateWithFlags(&mut graph, draft.graph, 0))?;
+        call!(cuGraphInstantiateWithFlags(
+            &mut graph,
+            drafted.draft.graph,
+            0
+        ))?;
         let executable = Executable {
             context: self.clone(),
             graph,
         };
         Ok(Graph {
             executable,
-            records,
+            records: drafted.records,
+            _copies: drafted.copies,
         })
     }
 
     fn draft<'k>(
         &self,
         launches: impl Iterator<Item = (&'k Kernel, Grid, &'k [Passed])> + Clone,
-    ) -> Result<(Draft, Option<Arc<GraphRecords>>)> {
+    ) -> Result<Drafted> {
         self.make_current()?;
         let checked = launches.clone().enumerate();
         let checked = checked.filter(|(_, (kernel, ..))| kernel.ptx().has_bounds_checks());
@@ -114,25 +129,31 @@ impl Context {
             context: self.clone(),
             graph,
         };
-        let mut last: CUgraphNode = null_mut();
+        let (mut last, mut copies): (CUgraphNode, _) = (null_mut(), Vec::new());
         for (index, (kernel, grid, arguments)) in launches.enumerate() {
             let record = records.as_ref().and_then(|it| it.address(index));
             let mut laid_out = kernel.laid_out(grid, arguments, record)?;
-            let parameters = laid_out.node();
-            let before = [last];
-            let count = usize::from(!last.is_null());
-            let mut node = null_mut();
-            // The driver copies the values of the parameters.
-            call!(cuGraphAddKernelNode_v2(
-                &mut node,
-                draft.graph,
-                before.as_ptr(),
-                count,
-                &parameters
-            ))?;
-            last = node;
+            for parameters in laid_out.nodes() {
+                let before = [last];
+                let count = usize::from(!last.is_null());
+                let mut node = null_mut();
+                // The driver copies the values of the parameters.
+                call!(cuGraphAddKernelNode_v2(
+                    &mut node,
+                    draft.graph,
+                    before.as_ptr(),
+                    count,
+                    &parameters
+                ))?;
+                last = node;
+            }
+            copies.extend(laid_out.into_memory());
         }
-        Ok((draft, records))
+        Ok(Drafted {
+            draft,
+            records,
+            copies,
+        })
     }
 }
 
@@ -144,17 +165,18 @@ impl Graph {
         launches: impl Iterator<Item = (&'k Kernel, Grid, &'k [Passed])> + Clone,
     ) -> Result<()> {
         let context = self.executable.context.clone();
-        let (draft, records) = context.draft(launches.clone())?;
+        let drafted = context.draft(launches.clone())?;
         // SAFETY: all fields may be zero: a number, a list of none, null.
         let mut why: CUgraphExecUpdateResultInfo = unsafe { std::mem::zeroed() };
         let graph = self.executable.graph;
-        let code = ask!(cuGraphExecUpdate_v2(graph, draft.graph, &mut why))?;
+        let code = ask!(cuGraphExecUpdate_v2(graph, drafted.draft.graph, &mut why))?;
         if code == CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE {
             *self = context.graph(launches)?;
             return Ok(());
         }
         check("cuGraphExecUpdate_v2", code)?;
-        self.records = records;
+        self.records = drafted.records;
+        self._copies = drafted.copies;
         Ok(())
     }
 

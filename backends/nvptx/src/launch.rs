@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::grid::{GridMapping, MAX_GRID};
+use crate::padded::{Copy, copies_for};
 use crate::ptx::Ptx;
 
 /// So many parameters are laid out without an allocation.
@@ -26,6 +27,8 @@ pub(crate) struct Marshalled {
     pub(crate) programs: u32,
     /// The arrays whose boxes are copied.
     pub(crate) arrays: Vec<ArrayNumbers>,
+    /// What is to take the place of some of them.
+    pub(crate) copies: Vec<Copy>,
 }
 
 /// What is the same for all launches with one grid and arguments that are alike.
@@ -105,10 +108,12 @@ pub(crate) fn marshal(
         let array = map.evaluate(launch);
         array.ok_or_else(|| lacks(ptx, "has an array that is none here"))
     };
+    let arrays = ptx.maps.iter().map(array).collect::<Result<Vec<_>>>()?;
     Ok(Marshalled {
         grid: thread_blocks(ptx.grid(), launch.grid, programs)?,
         programs,
-        arrays: ptx.maps.iter().map(array).collect::<Result<_>>()?,
+        copies: copies_for(ptx, &arrays),
+        arrays,
     })
 }
 

@@ -31,6 +31,7 @@ mod loops;
 mod memory;
 #[cfg(feature = "llvm")]
 mod mend;
+mod padded;
 mod ptx;
 mod record;
 mod stored;

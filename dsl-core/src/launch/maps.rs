@@ -21,6 +21,9 @@ pub struct ArrayMap {
     pub swizzle: i64,
 }
 
+/// What addresses and strides of arrays are multiples of, in bytes (PTX ISA, "Tensor-map").
+const ALIGN: u64 = 16;
+
 /// The numbers of an array in a launch, outermost axis first.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ArrayNumbers {
@@ -30,6 +33,15 @@ pub struct ArrayNumbers {
     pub extents: Vec<u64>,
     /// Bytes from one index to the next, along each axis but the last.
     pub strides: Vec<u64>,
+}
+
+impl ArrayNumbers {
+    /// Whether bulk copies move boxes of it as it lies.
+    #[must_use]
+    pub fn is_aligned(&self) -> bool {
+        let mut all = self.strides.iter().chain([&self.address]);
+        all.all(|it| it.is_multiple_of(ALIGN))
+    }
 }
 
 impl ArrayMap {

@@ -5,6 +5,7 @@ mod devices;
 mod graphs;
 mod interop;
 mod memory;
+mod padded;
 mod watch;
 
 use std::thread;
@@ -73,6 +74,7 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
         compiled::CHECKS,
         devices::CHECKS,
         graphs::CHECKS,
+        padded::CHECKS,
         watch::CHECKS,
     ];
     CHECKS.iter().chain(more.into_iter().flatten())

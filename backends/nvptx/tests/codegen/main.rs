@@ -8,6 +8,7 @@ mod lines;
 mod lowered;
 mod machine_code;
 mod ops;
+mod padded;
 
 use std::path::{Path, PathBuf};
 

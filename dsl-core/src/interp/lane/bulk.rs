@@ -12,7 +12,7 @@ use crate::interp::memory::Slot;
 use crate::interp::race::Bulk;
 use crate::interp::{Fault, FaultKind};
 use crate::ir::operand::{PATTERN, PIECE};
-use crate::ir::{Func, Inst, Op, Value, op};
+use crate::ir::{Access, Func, Inst, Op, Value, op};
 
 /// The alignment of a box in shared memory in bytes.
 const BOX_ALIGN: i64 = 128;
@@ -272,11 +272,12 @@ impl Runner<'_, '_> {
         let strides = [numbers(&map.strides)?, vec![1]].concat();
         let local = self.aligned(inst, (base, offset), BOX_ALIGN)?;
         let (first, size) = (self.uniform(inst, offset)?, i64::from(local.dtype.bytes()));
-        let outer = strides.iter().take(strides.len() - 1).copied();
-        if let Some(index) = outer
-            .into_iter()
-            .find(|it| it.wrapping_mul(size) % ROW_ALIGN != 0)
-        {
+        let argument = self.warp.values[map.base].scalar() as usize;
+        // In place of an array that is only read, launches hand over a copy with other strides.
+        let is_written = func.parameters[argument].access == Access::ReadWrite;
+        let mut outer = strides.iter().take(strides.len() - 1).copied();
+        let unaligned = outer.find(|it| it.wrapping_mul(size) % ROW_ALIGN != 0);
+        if let Some(index) = unaligned.filter(|_| is_written) {
             return Err(FaultKind::Unaligned {
                 buffer: "array".to_string(),
                 index,
@@ -299,7 +300,6 @@ impl Runner<'_, '_> {
             let local = (byte - local.offset) / size;
             elements.push((inside.then_some(index), local));
         }
-        let argument = self.warp.values[map.base].scalar() as usize;
         Ok((argument, local, elements))
     }
 }

@@ -1,9 +1,10 @@
 //! Which loads are those of boxes, and for which launches.
 
 use crate::facts::{Boxed, Facts};
+use crate::interp::{block, lane};
 use crate::ir::{Access, DType, Func, Literal};
-use crate::launch::{Boxes, Launch, Passed};
-use crate::pipeline::{PreparedFunc, prepare, prepare_boxed, unobserved};
+use crate::launch::{Argument, Boxes, Launch, Passed};
+use crate::pipeline::{PreparedFunc, lower, prepare, prepare_boxed, unobserved};
 use crate::target::{Options, Schedule, Target};
 use crate::text::parse;
 use crate::verify::{self, BlockFunc};
@@ -269,4 +270,84 @@ fn a_launch_shows_what_stores_ask_apart() {
     assert_eq!(holding(4096, 4 * 96 * 96), Boxed::All);
     assert_eq!(holding(4096, 4 * 96 * 96 - 4), Boxed::Loads);
     assert_eq!(holding(4100, 1 << 20), Boxed::Loads);
+}
+
+/// Programs read half a MiB of each array, of which copies have 8 and 33 MiB.
+#[test]
+fn many_programs_pay_for_copies_of_rows() {
+    let conditions = Boxes::of(&boxed(&product("%down", "%some", "%plain")));
+    let holding = |programs: u32, address: u64, bytes: u64, [m, k, ld]: [i64; 3]| {
+        let memory = |address, access| Passed::Memory {
+            address,
+            bytes,
+            access,
+        };
+        let number =
+            |number: i64| Passed::Scalar(Literal::from_bits(DType::I64, number.cast_unsigned()));
+        let arguments = [
+            memory(address, Access::Read),
+            memory(4096, Access::Read),
+            memory(4096, Access::ReadWrite),
+            number(m),
+            number(k),
+            number(ld),
+        ];
+        conditions.hold(&Launch::new([programs, 1, 1], &arguments))
+    };
+    let (odd, even) = ([1000, 4099, 4099], [1000, 4096, 4096]);
+    let all = 2 * 4099 * 4099;
+    for (programs, address, bytes, numbers, expected) in [
+        (200, 4096, all, odd, Boxed::All),
+        (40, 4096, all, odd, Boxed::Nothing),
+        // The first alone.
+        (48, 4098, all, even, Boxed::All),
+        (20, 4098, all, even, Boxed::Nothing),
+        // It ends beyond its memory, its rows overlap, or there are none.
+        (200, 4096, all - 2, odd, Boxed::Nothing),
+        (200, 4096, 1 << 40, [1000, 4099, 4097], Boxed::Nothing),
+        (200, 4096, 1 << 40, [0, 4099, 4099], Boxed::Nothing),
+        (200, 4096, 1 << 40, [1000, 4099, -4099], Boxed::Nothing),
+    ] {
+        let found = holding(programs, address, bytes, numbers);
+        assert_eq!(found, expected, "{programs} {address} {bytes} {numbers:?}");
+    }
+}
+
+/// A launch hands over copies of rows that begin elsewhere; what their boxes hold is the same.
+#[test]
+fn boxes_of_rows_that_begin_anywhere_hold_the_same() {
+    let lines = "store %c, %at_c, %sum, mask=%cmask";
+    let func = storing(lines);
+    let facts = Facts {
+        boxes: Boxed::Loads,
+        ..Facts::default()
+    };
+    let (target, options) = (Target::SM_90A, by_four());
+    let lanes = lower(&boxed(&func), &target, &options, &facts, &mut unobserved);
+    let lanes = lanes.expect("compiles");
+    assert!(lanes.to_string().contains("copy_in"), "{}", *lanes);
+    let (m, k, ld) = (40_i64, 35_i64, 37_i64);
+    let numbers = |seed: i64| -> Vec<u8> {
+        let number = |at: i64| (0x3f00 + (at * 7 + seed) % 300) as u16;
+        (0..40 * ld)
+            .flat_map(|at| number(at).to_ne_bytes())
+            .collect()
+    };
+    let (a, b) = (numbers(1), numbers(2));
+    let [mut by_blocks, mut by_lanes] = [(); 2].map(|()| vec![0_u8; 4 * 40 * 37]);
+    let arguments = |out| {
+        let [m, k, ld] = [m, k, ld].map(|it| Literal::from_bits(DType::I64, it.cast_unsigned()));
+        [
+            Argument::Read(&a),
+            Argument::Read(&b),
+            Argument::ReadWrite(out),
+            Argument::Scalar(m),
+            Argument::Scalar(k),
+            Argument::Scalar(ld),
+        ]
+    };
+    block::run(&func, [1, 1, 1], &mut arguments(&mut by_blocks)).expect("runs");
+    lane::run(&lanes, [1, 1, 1], &mut arguments(&mut by_lanes)).expect("runs");
+    assert_eq!(by_lanes, by_blocks);
+    assert!(by_lanes.iter().any(|&it| it != 0));
 }
