@@ -1,7 +1,9 @@
 //! Products by tensor cores whose operands come to shared memory in boxes of arrays, or by lanes where they cannot.
 
 use exactile::prelude::*;
-use exactile::{ListingStage, Target, TensorView, bf16};
+use exactile::{Inspection, ListingStage, Target, TensorView, bf16};
+use exactile_kernels::linear::linear;
+use exactile_kernels::tensor_matmul::tensor_matmul;
 
 #[kernel(BM = 64, BN = 64, BK = 64)]
 fn tiles<const BM: usize, const BN: usize, const BK: usize>(
@@ -142,7 +144,10 @@ fn copies([m, n, k]: [usize; 3], start: usize) -> [bool; 2] {
         out.view_mut([m, n]).expect("fits"),
     );
     let grid = (m.div_ceil(64), n.div_ceil(64));
-    let inspection = tiles().warps(4).inspect(&device, grid, arguments);
+    bulk_copies(tiles().warps(4).inspect(&device, grid, arguments))
+}
+
+fn bulk_copies(inspection: exactile::Result<Inspection>) -> [bool; 2] {
     let inspection = inspection.expect("compiles").on(Target::SM_90A);
     let lane = inspection.text(ListingStage::Lane).expect("is there");
     ["copy_in", "copy_out"].map(|op| lane.contains(op))
@@ -160,5 +165,30 @@ fn boxes_are_those_of_copies_where_that_is_worth_while() {
         ([256, 256, 256], 4, [false, false]),
     ] {
         assert_eq!(copies(extents, start), expected, "{extents:?} {start}");
+    }
+}
+
+/// The strides of pointers are extents too.
+#[test]
+fn ready_products_of_odd_extents_go_by_boxes_of_copies() {
+    let device = Device::cpu();
+    let zeros = |count: usize| Buffer::<bf16>::zeros(&device, count).expect("fits");
+    for ([m, n, k], expected) in [([4095, 4097, 4099], true), ([255, 257, 259], false)] {
+        let (a, b, mut c) = (zeros(m * k), zeros(k * n), zeros(m * n));
+        let extents = [m, n, k].map(|it| it as i32);
+        let kernel = tensor_matmul::<bf16>().bm(128).bn(256).warps(8);
+        let arguments = (&a, &b, &mut c, extents[0], extents[1], extents[2]);
+        let found = bulk_copies(kernel.inspect(&device, (), arguments));
+        assert_eq!(found, [expected, false], "{m} {n} {k}");
+        let views = (
+            a.view([m, k]).expect("fits"),
+            b.view_strided([k, n], [1, k]).expect("fits"),
+            None,
+            c.view_mut([m, n]).expect("fits"),
+        );
+        let kernel = linear::<bf16>().function(99).turned(false);
+        let kernel = kernel.bm(128).bn(256).warps(8);
+        let found = bulk_copies(kernel.inspect(&device, (), views));
+        assert_eq!(found, [expected, false], "linear {m} {n} {k}");
     }
 }

@@ -40,6 +40,9 @@ impl PaddedRows {
             return None;
         };
         let row = columns.checked_mul(element_bytes.into())?;
+        // The array ends where it can.
+        let before = rows.checked_sub(1)?.checked_mul(stride)?;
+        before.checked_add(row).filter(|_| columns > 0)?;
         let word = 1 << (array.address | stride | row).trailing_zeros().min(2);
         let copy = Self {
             word,
@@ -155,6 +158,7 @@ mod tests {
         assert!(one(1, 65_535 * 256).is_some());
         assert!(one(1, 65_535 * 256 + 1).is_none());
         assert!(one(1 << 40, 3).is_none());
+        assert!(one(0, 3).is_none() && one(3, 0).is_none());
         let deep = ArrayNumbers {
             address: 2,
             extents: vec![2, 2, 2],
