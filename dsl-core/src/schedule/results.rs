@@ -63,6 +63,7 @@ fn copied(mut at: Appender<'_>, op: &op::StoreBox, around: &[Inst]) {
         at.append(Op::WaitWritten(op::WaitWritten {}), &[]);
         at.append(Op::Barrier(op::Barrier {}), &[]);
     }
+    let held = parts.held(&mut at, op.value);
     for part in 0..parts.count {
         if part >= 2 {
             at.append(Op::WaitSlots(op::WaitSlots { pending: 1 }), &[]);
@@ -72,7 +73,7 @@ fn copied(mut at: Appender<'_>, op: &op::StoreBox, around: &[Inst]) {
             0 => first,
             _ => at.int32(1),
         };
-        let value = parts.value(&mut at, op.value, part);
+        let value = parts.value(&mut at, held, part);
         let store = op::SlotStore {
             value,
             buffer,
@@ -111,8 +112,17 @@ struct Parts {
     dtype: DType,
     shape: Shape,
     count: usize,
-    /// Which bits of an index of the tile those of an index of a part are, and where its elements lie.
-    shown: Option<(Bits, LinearLayout)>,
+    shown: Option<Shown>,
+}
+
+/// What a part shows of a tile.
+struct Shown {
+    /// Which bits of an index of the tile those of an index of a part are.
+    bits: Bits,
+    /// Where the elements of a part lie.
+    layout: LinearLayout,
+    /// Where those of the tile lie: in the same registers, those of a part next to each other.
+    whole: LinearLayout,
 }
 
 impl Parts {
@@ -141,15 +151,21 @@ impl Parts {
         if inner != 1 || cut.is_empty() || !cut.clone().all(is_held) {
             return None;
         }
+        let is_cut = |column: &u64| cut.clone().any(|bit| *column == 1 << bit);
         let others = |all: &[u64]| -> Vec<u64> {
             let low = (1 << chunk) - 1;
-            let kept = all.iter().filter(|&&column| {
-                let is_cut = |bit: u32| column == 1 << bit;
-                !cut.clone().any(is_cut)
-            });
+            let kept = all.iter().filter(|column| !is_cut(column));
             kept.map(|column| column & low | column >> columns << chunk)
                 .collect()
         };
+        let registers = layout.register_columns().iter().copied();
+        let kept = registers.filter(|column| !is_cut(column));
+        let whole = LinearLayout::new(
+            vec![rows, columns],
+            kept.chain(cut.clone().map(|bit| 1 << bit)).collect(),
+            layout.lane_columns().to_vec(),
+            layout.warp_columns().to_vec(),
+        );
         let layout = LinearLayout::new(
             vec![rows, chunk],
             others(layout.register_columns()),
@@ -162,7 +178,11 @@ impl Parts {
             dtype,
             shape: Shape::new(&[1 << rows, 1 << chunk]).ok()?,
             count: 1 << (columns - chunk),
-            shown: Some((bits, layout.ok()?)),
+            shown: Some(Shown {
+                bits,
+                layout: layout.ok()?,
+                whole: whole.ok()?,
+            }),
         })
     }
 
@@ -180,9 +200,24 @@ impl Parts {
         buffer
     }
 
+    /// A tile with the registers of a part next to each other: other names for what a lane holds.
+    fn held(&self, at: &mut Appender<'_>, x: Value) -> Value {
+        let Some(Shown { whole, .. }) = &self.shown else {
+            return x;
+        };
+        let whole = at.func.intern(whole.clone());
+        if at.func.layout(x) == Some(whole) {
+            return x;
+        }
+        let ty = at.func.ty(x);
+        let value = at.value(Op::Convert(op::Convert { x }), ty);
+        at.func.set_layout(value, Some(whole));
+        value
+    }
+
     /// A part of a tile.
     fn value(&self, at: &mut Appender<'_>, x: Value, part: usize) -> Value {
-        let Some((bits, layout)) = &self.shown else {
+        let Some(Shown { bits, layout, .. }) = &self.shown else {
             return x;
         };
         let view = op::View {
