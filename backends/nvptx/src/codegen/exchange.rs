@@ -79,17 +79,26 @@ impl<'c> Emitter<'_, 'c> {
         let by_sign = matches!(op, AtomicOp::Min | AtomicOp::Max);
         let unsigned = by_sign && dtype.class() != Class::Signed;
         let warp = self.int(32, -1).into();
-        let name = match (dtype, op) {
-            (DType::Bool, AtomicOp::And) => "vote.all.sync".to_string(),
-            (DType::Bool, _) => "vote.any.sync".to_string(),
-            _ if unsigned => format!("redux.sync.u{}", op.word()),
-            _ => format!("redux.sync.{}", op.word()),
+        let votes = dtype == DType::Bool;
+        let name = if votes && *op == AtomicOp::And {
+            "vote.all.sync".to_string()
+        } else if votes {
+            "vote.any.sync".to_string()
+        } else {
+            format!(
+                "redux.sync.{}{}",
+                if unsigned { "u" } else { "" },
+                op.word()
+            )
         };
         let name = format!("llvm.nvvm.{name}");
         let elements = self.get(*x).into_iter();
-        let combined = elements.map(|x| match dtype {
-            DType::Bool => self.intrinsic_value(&name, &[], &[warp, x.into()]),
-            _ => self.intrinsic_value(&name, &[], &[x.into(), warp]),
+        let combined = elements.map(|x| {
+            let mut arguments = [x.into(), warp];
+            if votes {
+                arguments.reverse();
+            }
+            self.intrinsic_value(&name, &[], &arguments)
         });
         combined.collect()
     }

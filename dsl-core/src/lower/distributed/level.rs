@@ -114,10 +114,12 @@ impl Lowering<'_> {
 
     /// Combines what all lanes of each warp hold of one source of integers, in words, or of flags.
     pub(super) fn across_warp(&mut self, partial: &mut Partial, op: AtomicOp, dtype: DType) {
-        let word = match dtype {
-            DType::Bool if op.votes() => DType::Bool,
-            _ if dtype.class() == Class::Signed => DType::I32,
-            _ => DType::U32,
+        let word = if dtype == DType::Bool && op.votes() {
+            DType::Bool
+        } else if dtype.class() == Class::Signed {
+            DType::I32
+        } else {
+            DType::U32
         };
         for value in &mut partial.values {
             let x = self.builder.cast(*value, word);
