@@ -171,6 +171,8 @@ impl Graph {
         let graph = self.executable.graph;
         let code = ask!(cuGraphExecUpdate_v2(graph, drafted.draft.graph, &mut why))?;
         if code == CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE {
+            // Its copies need not take memory beside those of the new graph.
+            drop(drafted);
             *self = context.graph(launches)?;
             return Ok(());
         }

@@ -32,16 +32,11 @@ pub(crate) struct Copy {
     rows: PaddedRows,
 }
 
-/// The copies in place of those arrays that are read and do not lie as bulk copies need it, each once.
+/// The copies in place of those arrays that are read and do not lie as bulk copies need it, each once: a launch for which
+/// [`Boxes`](exactile_core::launch::Boxes) hold reads no such memory by two widths of elements.
 pub(crate) fn copies_for(ptx: &Ptx, arrays: &[ArrayNumbers]) -> Vec<Copy> {
     let mut copies: Vec<Copy> = Vec::new();
-    let all = || ptx.maps.iter().zip(arrays);
-    for (map, array) in all() {
-        // A copy has the columns of one element width; what the driver refuses of unaligned rows stays refused.
-        let width = map.dtype.bytes();
-        if all().any(|(map, other)| other == array && map.dtype.bytes() != width) {
-            continue;
-        }
+    for (map, array) in ptx.maps.iter().zip(arrays) {
         let (parameter, _) = &ptx.parameters[map.parameter];
         if array.is_aligned() || parameter.access != Access::Read {
             continue;

@@ -129,8 +129,12 @@ fn are_brought(loaded: &[Loaded], launch: &Launch<'_>) -> bool {
         };
         if let Some(copy) = lies.copy {
             read = read.saturating_add(each.read(launch));
-            if copied.iter().all(|(numbers, _)| *numbers != lies.numbers) {
-                copied.push((lies.numbers, copy));
+            let mut same = copied.iter().filter(|(it, _)| *it == lies.numbers);
+            match same.next() {
+                // Rows of one number of elements of two widths have no copy in common.
+                Some((_, other)) if *other != copy => return false,
+                Some(_) => {}
+                None => copied.push((lies.numbers, copy)),
             }
         }
     }

@@ -96,7 +96,7 @@ impl PaddedRows {
 /// Whether copies of so many bytes each are worth while for programs that read so many of the arrays. The copies read and write
 /// each byte once, at about 3 TB/s, and are a launch each. Lanes that load elements side by side at no multiple of 16 bytes take longer
 /// for a byte, each time that a program reads it. So programs must read each byte twice at least, and enough beside to make up
-/// for two launches.
+/// for a launch of each copy.
 pub(super) fn pays(read: u64, copies: impl Iterator<Item = u64>) -> bool {
     let cost = copies.fold(0_u64, |cost, bytes| {
         let copy = bytes.saturating_mul(2).saturating_add(LAUNCHES / 2);

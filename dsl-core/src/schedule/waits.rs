@@ -92,10 +92,36 @@ fn release_early(func: &Func, insts: &mut [Inst]) {
         let last = insts[..at].iter().rposition(|&inst| over(inst));
         let Some(last) = last else { continue };
         let mut between = insts[last + 1..at].iter();
-        if between.all(|&inst| !func.inst(inst).results.contains(&slot)) {
+        let passes =
+            |inst: Inst| !func.inst(inst).results.contains(&slot) && !is_covered(func, insts, inst);
+        if between.all(|&inst| passes(inst)) {
             insts[last + 1..=at].rotate_right(1);
         }
     }
+}
+
+/// Whether an instruction waits for a product that reads boxes whose slots nobody releases: the release of another buffer may say
+/// that they have been read.
+fn is_covered(func: &Func, insts: &[Inst], wait: Inst) -> bool {
+    let Op::Settle(op::Settle { x, .. }) = *func.op(wait) else {
+        return false;
+    };
+    let product = insts.iter().find(|&&it| func.inst(it).results.contains(&x));
+    let Some(Op::DotSlots(product)) = product.map(|&it| func.op(it)) else {
+        return false;
+    };
+    let read = [product.a_slot.map(|_| product.a), Some(product.b)];
+    let all = func.all_insts();
+    let boxed = |buffer: Value| {
+        let mut copies = all.iter().map(|&it| func.op(it));
+        copies.any(|op| matches!(op, Op::CopyBox(op) if op.buffer == buffer))
+    };
+    let released = |buffer: Value| {
+        let mut own = insts.iter().map(|&it| func.op(it));
+        own.any(|op| matches!(op, Op::ReleaseSlot(op) if op.buffer == buffer))
+    };
+    let mut read = read.into_iter().flatten();
+    read.any(|buffer| boxed(buffer) && !released(buffer))
 }
 
 /// Lets each wait of a region leave the products under way that begin after that of its sums.

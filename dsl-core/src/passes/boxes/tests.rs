@@ -142,6 +142,18 @@ fn extents_are_sums_and_products() {
     }
 }
 
+fn number(number: i64) -> Passed {
+    Passed::Scalar(Literal::from_bits(DType::I64, number.cast_unsigned()))
+}
+
+fn memory(address: u64, bytes: u64, access: Access) -> Passed {
+    Passed::Memory {
+        address,
+        bytes,
+        access,
+    }
+}
+
 #[test]
 fn a_launch_must_have_shown_what_copies_ask() {
     let func = product("%down", "%some", "%plain");
@@ -152,13 +164,7 @@ fn a_launch_must_have_shown_what_copies_ask() {
     assert_eq!(super::boxes_of(&plain.expect("compiles")), Boxed::Nothing);
     let conditions = Boxes::of(&boxed);
     let holds = |address: u64, bytes: u64, [m, k, ld]: [i64; 3]| {
-        let memory = |access| Passed::Memory {
-            address,
-            bytes,
-            access,
-        };
-        let number =
-            |number: i64| Passed::Scalar(Literal::from_bits(DType::I64, number.cast_unsigned()));
+        let memory = |access| memory(address, bytes, access);
         let arguments = [
             memory(Access::Read),
             memory(Access::Read),
@@ -253,17 +259,9 @@ fn a_launch_shows_what_stores_ask_apart() {
     let func = boxed(&storing("store %c, %at_c, %sum, mask=%cmask"));
     let conditions = Boxes::of(&func);
     let holding = |address: u64, bytes: u64| {
-        let read = Passed::Memory {
-            address: 4096,
-            bytes: 1 << 20,
-            access: Access::Read,
-        };
-        let written = Passed::Memory {
-            address,
-            bytes,
-            access: Access::ReadWrite,
-        };
-        let number = Passed::Scalar(Literal::from_bits(DType::I64, 96));
+        let read = memory(4096, 1 << 20, Access::Read);
+        let written = memory(address, bytes, Access::ReadWrite);
+        let number = number(96);
         let arguments = [read, read, written, number, number, number];
         conditions.hold(&Launch::new([1, 1, 1], &arguments))
     };
@@ -277,13 +275,7 @@ fn a_launch_shows_what_stores_ask_apart() {
 fn many_programs_pay_for_copies_of_rows() {
     let conditions = Boxes::of(&boxed(&product("%down", "%some", "%plain")));
     let holding = |programs: u32, address: u64, bytes: u64, [m, k, ld]: [i64; 3]| {
-        let memory = |address, access| Passed::Memory {
-            address,
-            bytes,
-            access,
-        };
-        let number =
-            |number: i64| Passed::Scalar(Literal::from_bits(DType::I64, number.cast_unsigned()));
+        let memory = |address, access| memory(address, bytes, access);
         let arguments = [
             memory(address, Access::Read),
             memory(4096, Access::Read),
@@ -311,6 +303,28 @@ fn many_programs_pay_for_copies_of_rows() {
         let found = holding(programs, address, bytes, numbers);
         assert_eq!(found, expected, "{programs} {address} {bytes} {numbers:?}");
     }
+}
+
+/// As many numbers of a row, of one and of two bytes, have no copy in common.
+#[test]
+fn memory_that_is_read_by_two_widths_is_not_copied() {
+    let func = valid(
+        "func @f block (%a: ptr<u8>, %b: ptr<bf16>, %n: i64) {
+           %zero = constant value=i64(0) : i64
+           %one = constant value=i64(1) : i64
+           %columns = constant value=i64(63) : i64
+           %bytes = constant value=i64(126) : i64
+           %va = load_box %a, [%zero, %zero], [%n, %columns], [%bytes, %one] : tile<64x128xu8>
+           %vb = load_box %b, [%zero, %zero], [%n, %columns], [%columns, %one] : tile<64x64xbf16>
+         }",
+    );
+    let conditions = Boxes::of(&func);
+    let holding = |address: u64| {
+        let [a, b] = [4096, address].map(|address| memory(address, 1 << 20, Access::Read));
+        conditions.hold(&Launch::new([60_000, 1, 1], &[a, b, number(64)]))
+    };
+    assert_eq!(holding(1 << 24), Boxed::All);
+    assert_eq!(holding(4096), Boxed::Nothing);
 }
 
 /// A launch hands over copies of rows that begin elsewhere; what their boxes hold is the same.
