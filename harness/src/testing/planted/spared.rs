@@ -147,7 +147,7 @@ const SPARED: &[Spared] = &[
         fault: "results: a wait for copies is missing",
         functions: &["schedule/results.bir @two"],
     },
-    // What is stored before the loop is fenced and met at the head of each iteration as well. The one operand is of ones
+    // What is stored before the loop is fenced and met at the head of each iteration as well, or where barriers of slots are made. The one operand is of ones
     // alone, wherever they lie.
     Spared {
         fault: BARRIER,
@@ -155,6 +155,8 @@ const SPARED: &[Spared] = &[
             "schedule/adjoined.bir @adjoined",
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",
+            "schedule/released.bir @apart",
+            "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
         ],
     },
@@ -164,6 +166,8 @@ const SPARED: &[Spared] = &[
             "schedule/adjoined.bir @adjoined",
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",
+            "schedule/released.bir @apart",
+            "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
         ],
     },
@@ -173,6 +177,8 @@ const SPARED: &[Spared] = &[
             "schedule/adjoined.bir @adjoined",
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",
+            "schedule/released.bir @apart",
+            "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
         ],
     },
@@ -191,6 +197,8 @@ const SPARED: &[Spared] = &[
             "schedule/adjoined.bir @adjoined",
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",
+            "schedule/released.bir @apart",
+            "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
         ],
     },
@@ -207,6 +215,11 @@ const SPARED: &[Spared] = &[
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",
         ],
+    },
+    // Boxes are cut off at the extents: an iteration that is none adds zeros.
+    Spared {
+        fault: "rotate: the first iteration runs whether there is one or not",
+        functions: &["schedule/released.bir @apart"],
     },
     // Lanes bring one operand and meet at the head of each iteration, where the other one's slots are waited for: either is
     // enough for what both keep apart.
