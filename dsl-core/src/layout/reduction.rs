@@ -3,12 +3,25 @@
 //! Each level of the tree is one bit of the index. Across lanes, where a lane still has several
 //! values, each of two lanes takes over one half of them: it sends the other half and combines its
 //! own. That takes half the shuffles, and half the combines, of combining everything in both lanes;
-//! a register bit becomes a lane bit by it. A worker of a CPU has the lanes of its vectors.
+//! a register bit becomes a lane bit by it. What is left of other axes goes back to all lanes mostly,
+//! which costs as many shuffles again as two divided steps save. A worker of a CPU has the lanes of its vectors.
 
 use super::LayoutError;
 use super::linear::{Holder, LinearLayout, Point};
 use crate::ir::{IndexMap, Order};
 use crate::semantics::reduction::{Freedom, ReductionPlan};
+
+/// The fewest lane steps of a reduction within warps with which dividing what registers hold of other axes pays.
+const FEWEST_DIVIDED: usize = 3;
+
+/// What lanes divide that still have several values of other axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Division {
+    /// All of them, so that results end in lanes side by side.
+    All,
+    /// Those where it takes less, if the results go back to all lanes.
+    Paying,
+}
 
 /// One step: what is combined with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +77,7 @@ impl ReductionSteps {
         layout: &LinearLayout,
         axis: usize,
         order: Order,
+        division: Division,
     ) -> Result<Option<ReductionSteps>, LayoutError> {
         let mask = layout.dim_mask(axis)?;
         let map = IndexMap::reduce(layout.dim_bits().to_vec(), axis);
@@ -71,6 +85,7 @@ impl ReductionSteps {
         let ReductionPlan { bits, freedom } =
             ReductionPlan::new(order, 1 << layout.dim_bits()[axis]);
         let mut rest: Vec<u32> = bits.iter().map(|bit| bit + mask.trailing_zeros()).collect();
+        columns.shares = division == Division::All || columns.shares_pay(&rest);
         let mut steps = Vec::new();
         while !rest.is_empty() {
             let next = match freedom {
@@ -118,6 +133,8 @@ struct Columns {
     warp: Vec<u64>,
     /// The index bits of the axis.
     axis: u64,
+    /// Whether lanes divide what registers hold of other axes.
+    shares: bool,
 }
 
 impl Columns {
@@ -132,6 +149,7 @@ impl Columns {
             lane: layout.lane_columns().to_vec(),
             warp: layout.warp_columns().to_vec(),
             axis,
+            shares: true,
         }
     }
 
@@ -172,7 +190,16 @@ impl Columns {
             .unwrap_or(0)
     }
 
-    /// A register bit that still tells values apart, one of the axis if there is one.
+    /// Whether fewer shuffles are left if lanes divide what registers hold of other axes, or less to exchange with other warps.
+    fn shares_pay(&self, bits: &[u32]) -> bool {
+        let holders = bits.iter().map(|&bit| self.holder(bit));
+        let (warps, others): (Vec<Holder>, Vec<Holder>) =
+            holders.partition(|it| matches!(it, Holder::Warp(_)));
+        let lanes = others.iter().filter(|it| matches!(it, Holder::Lane(_)));
+        !warps.is_empty() || lanes.count() >= FEWEST_DIVIDED
+    }
+
+    /// A register bit that still tells values apart and may be divided, one of the axis if there is one.
     fn divisible(&self) -> Option<u32> {
         let alive = |wanted: &dyn Fn(u64) -> bool| {
             self.register
@@ -180,7 +207,8 @@ impl Columns {
                 .position(|column| column.is_some_and(wanted))
         };
         let on_axis = alive(&|column| column & self.axis != 0);
-        on_axis.or_else(|| alive(&|_| true)).map(|bit| bit as u32)
+        let other = || alive(&|_| true).filter(|_| self.shares);
+        on_axis.or_else(other).map(|bit| bit as u32)
     }
 
     fn take(&mut self, step: &ReductionStep) {

@@ -9,7 +9,7 @@ use crate::ir::{DType, Func, Inst, Region, Value, op};
 use crate::layout::access::{Highest, access_layout};
 use crate::layout::fragment::{Fragments, fragments};
 use crate::layout::group::groups;
-use crate::layout::reduction::ReductionSteps;
+use crate::layout::reduction::{Division, ReductionSteps};
 use crate::layout::scan::scan_steps;
 use crate::layout::sorting::sort_steps;
 use crate::layout::{LayoutError, LinearLayout};
@@ -254,10 +254,10 @@ fn reduction(func: &Func, op: &op::Reduce, of: &mut Of<'_>) -> Result<Along, Lay
     let dtype = dtype.expect("broken invariant: a verified reduction is of numbers");
     let order = evaluation_order(func, op.order, op.combine, dtype);
     let mut from = of(op.sources[0])?;
-    let mut plan = ReductionSteps::plan(&from, op.axis.index(), order)?;
+    let mut plan = ReductionSteps::plan(&from, op.axis.index(), order, Division::Paying)?;
     if plan.is_none() {
         from = plain(from.dim_bits(), from.warp_bits());
-        plan = ReductionSteps::plan(&from, op.axis.index(), order)?;
+        plan = ReductionSteps::plan(&from, op.axis.index(), order, Division::Paying)?;
     }
     let plan = plan.expect("broken invariant: a plain layout mixes no bits");
     let to = Rc::new(plan.result);

@@ -11,7 +11,7 @@ use crate::facts::Facts;
 use crate::ir::op::Control;
 use crate::ir::operand::is_multiplied_in_fragments;
 use crate::ir::{DType, Func, Inst, Op, Region, Value, op};
-use crate::layout::reduction::{ReductionStep, ReductionSteps};
+use crate::layout::reduction::{Division, ReductionStep, ReductionSteps};
 use crate::layout::scan::scan_steps;
 use crate::layout::sorting::{SortStep, sort_steps};
 use crate::layout::{Conversion, ConversionLimits, LayoutError, LinearLayout, Point};
@@ -210,7 +210,7 @@ impl Reader<'_> {
         };
         let dtype = self.dtype(op.sources[0]);
         let order = evaluation_order(self.func, op.order, op.combine, dtype);
-        let plan = ReductionSteps::plan(layout, op.axis.index(), order)?;
+        let plan = ReductionSteps::plan(layout, op.axis.index(), order, Division::Paying)?;
         let mut register_bits = layout.registers().ilog2();
         let mut taken = Vec::new();
         for step in plan.into_iter().flat_map(|plan| plan.steps) {

@@ -25,7 +25,7 @@ impl Lowering<'_> {
         let block = self.block;
         let data = block.inst(inst);
         let results = &data.results;
-        if self.is_in_place(inst) {
+        if self.is_in_place(inst) || self.asked(inst)? {
             return Ok(());
         }
         match block.schedule_op(inst) {
@@ -43,7 +43,7 @@ impl Lowering<'_> {
                 self.assert(inst, op);
                 Ok(())
             }
-            ScheduleOp::Reduce(op) => self.reduce(results, op),
+            ScheduleOp::Reduce(op) => self.reduce(inst, op),
             ScheduleOp::Scan(op) => self.scan(results, op),
             ScheduleOp::Sort(op) => self.sort(results, op),
             ScheduleOp::Dot(op) => self.dot(results[0], op),

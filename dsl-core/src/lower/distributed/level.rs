@@ -10,12 +10,16 @@ use crate::schedule::room::lines_at_once;
 use crate::target::LANE_BITS;
 
 /// A reduction under way: a vector of each source, and the bits of the register number that are left.
+#[derive(Clone)]
 pub(super) struct Partial {
     pub(super) values: Vec<Value>,
     pub(super) bits: Vec<u32>,
+    /// Whether each value is a combination of several.
+    pub(super) is_combined: bool,
 }
 
 /// What a reduction combines with.
+#[derive(Clone)]
 pub(super) struct Combiner {
     pub(super) region: Region,
     /// Whether swapped operands give the same result.
@@ -65,6 +69,7 @@ impl Lowering<'_> {
     ) -> Result<()> {
         let [lower, upper] = self.halves(partial, bit);
         partial.values = self.combine(combiner.region, &lower, &upper)?;
+        partial.is_combined = true;
         Ok(())
     }
 

@@ -34,6 +34,7 @@ mod search;
 mod sharing;
 mod slots;
 mod sort;
+mod surpass;
 #[cfg(test)]
 mod tests;
 mod thread;
@@ -58,6 +59,7 @@ use histogram::Counters;
 use order::Pending;
 use registers::Registers;
 use resident::Residents;
+use surpass::Questions;
 use tile::Scope;
 
 /// An error at a place of the source.
@@ -86,6 +88,7 @@ pub(crate) fn lower(
         let mut lowering = Lowering::new(block, target, options, indices.clone());
         lowering.apart.clone_from(&apart);
         lowering.residents = residents.clone();
+        lowering.find_questions();
         lowering.function()?;
         let mut func = lowering.builder.finish()?;
         func.schedule.occupancy = sharing::occupancy(block, &options.schedule);
@@ -163,6 +166,7 @@ struct Lowering<'a> {
     /// Whether lanes may have touched shared memory.
     uses_shared: bool,
     residents: Residents,
+    questions: Questions,
     /// The counters that residents stand for, by their roots.
     counters: BTreeMap<Value, Counters>,
     lane: Option<Value>,
@@ -199,6 +203,7 @@ impl<'a> Lowering<'a> {
             behind: slots::behind(block),
             uses_shared: false,
             residents: Residents::default(),
+            questions: Questions::default(),
             counters: BTreeMap::new(),
             lane: None,
             warp: None,

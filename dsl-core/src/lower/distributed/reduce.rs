@@ -3,8 +3,8 @@
 use super::level::{Combiner, Partial};
 use super::registers::Registers;
 use super::{Lowering, Result};
-use crate::ir::{AtomicOp, BinaryOp, DType, Order, Value, op};
-use crate::layout::reduction::{ReductionStep, ReductionSteps};
+use crate::ir::{AtomicOp, BinaryOp, DType, Inst, Order, op};
+use crate::layout::reduction::{Division, ReductionStep, ReductionSteps};
 use crate::semantics::reduction::{evaluation_order, only_op};
 use crate::target::LANE_BITS;
 
@@ -16,7 +16,7 @@ const STEPS_OF_GROUP: usize = 3;
 const FEWEST_PARTIALS: u32 = 64;
 
 impl Lowering<'_> {
-    pub(super) fn reduce(&mut self, results: &[Value], op: &op::Reduce) -> Result<()> {
+    pub(super) fn reduce(&mut self, inst: Inst, op: &op::Reduce) -> Result<()> {
         let (sources, axis, region) = (&op.sources, op.axis.index(), op.combine);
         let mut dtypes = Vec::new();
         for &source in sources {
@@ -30,7 +30,7 @@ impl Lowering<'_> {
             dtypes,
         };
         let layout = self.layout(sources[0]);
-        let plan = ReductionSteps::plan(&layout, axis, order);
+        let plan = ReductionSteps::plan(&layout, axis, order, Division::Paying);
         let plan = plan.map_err(|error| self.layout_error(&error))?;
         let plan = plan.expect("broken invariant: a placed reduction has steps");
         let all: Vec<u32> = (0..layout.registers()).collect();
@@ -40,10 +40,21 @@ impl Lowering<'_> {
             values.push(self.pick(&registers, &all));
         }
         let bits = (0..layout.registers().ilog2()).collect();
-        let mut partial = Partial { values, bits };
+        let mut partial = Partial {
+            values,
+            bits,
+            is_combined: false,
+        };
         let later = self.by_groups(&mut partial, &plan.steps, &combiner)?;
+        let is_own = |step: &&ReductionStep| matches!(step, ReductionStep::Registers(_));
+        let (own, later) = later.split_at(later.iter().take_while(is_own).count());
+        self.reduction_steps(&mut partial, own, &combiner)?;
+        if self.hold(inst, &partial, later, &combiner) {
+            return Ok(());
+        }
         self.reduction_steps(&mut partial, later, &combiner)?;
         let places: Vec<u32> = (0..1 << partial.bits.len()).collect();
+        let results = &self.block.inst(inst).results;
         for (&result, &value) in results.iter().zip(&partial.values) {
             self.bind(result, Registers::new(value, &places[..]));
         }
@@ -73,6 +84,7 @@ impl Lowering<'_> {
                 bits: (0..count.ilog2())
                     .filter(|bit| gone >> bit & 1 == 1)
                     .collect(),
+                is_combined: false,
             };
             self.reduction_steps(&mut group, own, combiner)?;
             for (column, value) in columns.iter_mut().zip(group.values) {
@@ -81,10 +93,11 @@ impl Lowering<'_> {
         }
         partial.values = columns.iter().map(|parts| self.vector(parts)).collect();
         partial.bits.retain(|bit| gone >> bit & 1 == 0);
+        partial.is_combined = true;
         Ok(later)
     }
 
-    fn reduction_steps(
+    pub(super) fn reduction_steps(
         &mut self,
         partial: &mut Partial,
         mut steps: &[ReductionStep],

@@ -12,7 +12,7 @@ use super::lowerer::{Binding, Buffer, Lowerer};
 use super::pull::scalar_index;
 use crate::builder::Builder;
 use crate::ir::{DType, Func, Inst, Order, Region, Shape, Value, op};
-use crate::layout::reduction::{ReductionStep, ReductionSteps};
+use crate::layout::reduction::{Division, ReductionStep, ReductionSteps};
 use crate::layout::{LinearLayout, Point};
 use crate::lower::combine::Combines;
 use crate::semantics::reduction::evaluation_order;
@@ -147,7 +147,7 @@ impl Chunk {
         };
         let layout = LinearLayout::new(dim_bits, columns(false), columns(true), Vec::new());
         let layout = layout.expect("broken invariant: each bit of a chunk has one holder");
-        let plan = ReductionSteps::plan(&layout, axis + 1, reduction.order);
+        let plan = ReductionSteps::plan(&layout, axis + 1, reduction.order, Division::All);
         let plan = plan.expect("broken invariant: a chunk has the axis");
         let steps = plan.expect("broken invariant: no bits are mixed").steps;
         let gone = steps.iter().fold(0, |gone, step| gone | step.register());
