@@ -218,6 +218,10 @@ impl<'a, T: Half> Launch<'a, T> {
             .schedule(Schedule {
                 overlap: setting.schedule.overlap.or((d < 128).then_some(1)),
                 stages: setting.schedule.stages.or(short.then_some(3)),
+                warps: setting
+                    .schedule
+                    .warps
+                    .or(short.then_some((m / 16).max(4) as u32)),
                 ..setting.schedule
             })
             .determinism(setting.determinism);

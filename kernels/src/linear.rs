@@ -4,7 +4,7 @@ use exactile::prelude::*;
 use exactile::{Number, Result, TensorView};
 
 use crate::activation::{Activation, activated};
-use crate::product::{self, GROUP, TERMS, grid, stages_of, stages_of_two};
+use crate::product::{self, GROUP, TERMS, grid, stages_of};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
@@ -27,10 +27,7 @@ pub fn linear<
     let left = x.tile([BM, BK]).at_offset((row, 0));
     let right = weight.tile([BK, BN]).at_offset((0, column));
     let function = Activation::ALL.get(FUNCTION);
-    let stages = match function {
-        Some(_) => stages_of_two([BM, BN], BK),
-        None => stages_of([BM, BN], BK),
-    };
+    let stages = stages_of([BM, BN], BK);
     let mut sum = dot_along(left, right, x.extent(1), stages, zeros::<f32>([BM, BN]));
     if let Some(bias) = bias {
         let (extent, place, axis) = [(BN, column, 0), (BM, row, 1)][usize::from(TURNED)];
@@ -69,11 +66,6 @@ pub fn launch<T: Float + Number>(
         return few_rows(turned, bias, activation, out, setting);
     }
     let kernel = linear::<T>().function(place(activation)).turned(false);
-    // While a thread block goes through its sums it multiplies nothing: of smaller tiles another one does.
-    let setting = &match activation {
-        Some(_) => setting.or_width(128),
-        None => *setting,
-    };
     let kernel = setting
         .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
         .by(setting);

@@ -22,16 +22,6 @@ pub(crate) fn stages_of([bm, bn]: [usize; 2], terms: usize) -> usize {
     (1536 * TERMS / terms / (bm + bn)).clamp(2, 8)
 }
 
-/// The same where much is computed of the sums of a tile: of 128 by 128 half as many, so that two thread blocks fit a
-/// multiprocessor, of which one multiplies meanwhile.
-pub(crate) fn stages_of_two([bm, bn]: [usize; 2], terms: usize) -> usize {
-    let stages = stages_of([bm, bn], terms);
-    match bm + bn == 256 {
-        true => stages / 2,
-        false => stages,
-    }
-}
-
 /// Whether so few rows are multiplied that those of the weight take the place of rows in tiles, unless a setting has tiles of
 /// its own. A CPU reads the weight by rows as it is.
 pub(crate) fn has_few_rows(rows: usize, setting: &Setting, device: &Device) -> bool {
