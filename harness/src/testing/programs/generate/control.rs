@@ -1,8 +1,8 @@
 //! Loops and branches.
 
-use exactile_core::ir::{DType, Literal, Op, Shape, Type, Value, op};
+use exactile_core::ir::{BinaryOp, CompareOp, DType, Literal, Op, Shape, Type, Value, op};
 
-use super::super::target::Target;
+use super::super::target::{Combine, Target};
 use super::super::values::{Fill, literal};
 use super::Generator;
 
@@ -149,6 +149,29 @@ impl Generator {
         next
     }
 
+    /// A carried value, or what is made of extreme elements where that compares with the value in some way.
+    fn passing(&mut self, dtype: DType, value: Value, depth: u32) -> Value {
+        let shape = self.builder.ty(value).shape;
+        let ops = [
+            BinaryOp::Maximum,
+            BinaryOp::Minimum,
+            BinaryOp::Maxnum,
+            BinaryOp::Minnum,
+        ];
+        let count = if dtype.is_float() { 4 } else { 2 };
+        let combine = Combine::Op(self.random.pick(&ops[..count]));
+        let mut extreme = self.reduce(combine, dtype, shape, depth);
+        // Nothing else uses it.
+        self.scope.retain(|&it| it != extreme);
+        if self.random.one_in(2) {
+            let other = self.constant(dtype, shape);
+            extreme = self.any_binary(dtype, extreme, other);
+        }
+        let passes = self.random.pick(CompareOp::ALL);
+        let passes = self.builder.compare(passes, extreme, value);
+        self.builder.select(passes, extreme, value)
+    }
+
     pub(super) fn for_loop(&mut self, dtype: DType, shape: Shape, depth: u32) -> Value {
         let mut types = vec![Type::tile(dtype, shape)];
         types.extend(self.companions());
@@ -156,11 +179,19 @@ impl Generator {
             types.push(types[0]);
         }
         let (lower, upper, step, indices) = self.bounds();
-        let init = self.make_all(&types, depth);
+        let mut init = self.make_all(&types, depth);
+        let passes = shape.rank() > 0 && dtype != DType::Bool && self.random.one_in(4);
+        if passes {
+            init[0] = self.constant(dtype, shape);
+        }
         self.nesting += 1;
         let parameters: Vec<Type> = std::iter::once(Type::INDEX).chain(types).collect();
         let body = self.region(&parameters, |generator, values| {
             let mut next = generator.next_values(&values[1..], depth);
+            if passes {
+                next[0] = generator.passing(dtype, values[1], depth);
+                return next;
+            }
             if generator.random.one_in(3) {
                 let row = if generator.random.one_in(3) {
                     generator.row_of_branch(dtype, shape, values[0], indices)
