@@ -53,10 +53,13 @@ impl Lowering<'_> {
                     continue;
                 };
                 let insts = question.follows.iter().chain([&question.decision]);
-                self.questions
-                    .reductions
-                    .extend(insts.map(|&it| (it, inst)));
-                self.questions.of.insert(inst, question);
+                let insts: Vec<Inst> = insts.copied().collect();
+                let known = &mut self.questions.reductions;
+                // Of two reductions that decide together the first asks, with the result of the other.
+                if !insts.iter().any(|it| known.contains_key(it)) {
+                    known.extend(insts.into_iter().map(|it| (it, inst)));
+                    self.questions.of.insert(inst, question);
+                }
             }
         }
     }
