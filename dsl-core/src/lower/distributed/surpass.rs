@@ -11,13 +11,13 @@ use crate::ir::{AtomicOp, BinaryOp, Inst, Op, Region, Trait, Value, op};
 use crate::layout::reduction::ReductionStep;
 use crate::semantics::reduction::only_op;
 
-/// A reduction whose result does nothing but decide between itself, or what follows from it, and a value of before.
+/// A reduction whose result does nothing but decide between some value and one that does not follow from it.
 #[derive(Clone, Debug)]
 struct Question {
     reduced: Value,
     /// What follows from the result, element by element.
     follows: Vec<Inst>,
-    /// The decision, which is for the value of before where its condition is false.
+    /// The decision, which is for the latter where its condition is false.
     decision: Inst,
 }
 
@@ -77,7 +77,7 @@ impl Lowering<'_> {
         else {
             return None;
         };
-        // The result is one of the elements, or NaN where one of them is, which passes nothing.
+        // The result is one of the elements, or NaN where one of them is.
         let selects = matches!(
             only_op(self.block, op.combine)?,
             BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Minnum | BinaryOp::Maxnum
@@ -113,7 +113,7 @@ impl Lowering<'_> {
     }
 
     /// Keeps what a lane has of a reduction in a loop until the decision, if it has combined elements, and only lanes are left to
-    /// combine. NaN of a single element may have other bits than that of a combination.
+    /// combine. NaN of a single element may have other bits than that of all of them.
     pub(super) fn hold(
         &mut self,
         inst: Inst,

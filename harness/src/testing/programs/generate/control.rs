@@ -180,7 +180,7 @@ impl Generator {
         }
         let (lower, upper, step, indices) = self.bounds();
         let mut init = self.make_all(&types, depth);
-        let passes = shape.rank() > 0 && dtype != DType::Bool && self.random.one_in(4);
+        let passes = shape.rank() > 0 && dtype != DType::Bool && self.random.one_in(5);
         if passes {
             init[0] = self.constant(dtype, shape);
         }
