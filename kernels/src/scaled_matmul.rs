@@ -234,9 +234,9 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
     check_shape(row_scales.len(), &[m, blocks])?;
     check_shape(scales.len(), &[n.div_ceil(BLOCK), blocks])?;
     check_shape(out.len(), &[m, n])?;
-    // A lane holds the sums of a block beside those of all.
+    // A lane holds the sums of a block beside those of all. Four warps multiply together.
     let tile = setting.block_or(64) * setting.width_or(BLOCK);
-    let setting = &setting.with_lanes_of(64, tile);
+    let setting = &setting.with_lanes_of(64, tile.max(64 * BLOCK));
     let kernel = block_scaled_matmul::<Q, T>();
     let kernel = setting
         .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
