@@ -192,11 +192,12 @@ impl Columns {
 
     /// Whether fewer shuffles are left if lanes divide what registers hold of other axes, or less to exchange with other warps.
     fn shares_pay(&self, bits: &[u32]) -> bool {
-        let holders = bits.iter().map(|&bit| self.holder(bit));
-        let (warps, others): (Vec<Holder>, Vec<Holder>) =
-            holders.partition(|it| matches!(it, Holder::Warp(_)));
-        let lanes = others.iter().filter(|it| matches!(it, Holder::Lane(_)));
-        !warps.is_empty() || lanes.count() >= FEWEST_DIVIDED
+        let count = |is: fn(&Holder) -> bool| {
+            let holders = bits.iter().map(|&bit| self.holder(bit));
+            holders.filter(is).count()
+        };
+        count(|it| matches!(it, Holder::Warp(_))) > 0
+            || count(|it| matches!(it, Holder::Lane(_))) >= FEWEST_DIVIDED
     }
 
     /// A register bit that still tells values apart and may be divided, one of the axis if there is one.

@@ -84,11 +84,12 @@ pub(crate) fn lower(
     let mut residents = Residents::find(block);
     let apart = stores_apart(block, facts);
     let indices = Indices::of(block);
+    let questions = Questions::find(block);
     loop {
         let mut lowering = Lowering::new(block, target, options, indices.clone());
         lowering.apart.clone_from(&apart);
         lowering.residents = residents.clone();
-        lowering.find_questions();
+        lowering.questions = questions.clone();
         lowering.function()?;
         let mut func = lowering.builder.finish()?;
         func.schedule.occupancy = sharing::occupancy(block, &options.schedule);

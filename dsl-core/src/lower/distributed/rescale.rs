@@ -60,7 +60,12 @@ impl Lowering<'_> {
         let one = Literal::from_f64(ty.dtype().unwrap_or(DType::F32), 1.0);
         let one = self.builder.filled(one, ty.shape);
         let differs = self.builder.compare(CompareOp::Ne, factors, one);
-        let (x, op) = (self.any(differs), AtomicOp::Or);
+        self.vote(differs)
+    }
+
+    /// Whether a lane of the warp has a flag that is set.
+    pub(super) fn vote(&mut self, flags: Value) -> Value {
+        let (x, op) = (self.any(flags), AtomicOp::Or);
         self.builder.value(Op::WarpReduce(op::WarpReduce { x, op }))
     }
 

@@ -7,8 +7,9 @@ use super::level::{Combiner, Partial};
 use super::registers::Registers;
 use super::tile::Scope;
 use super::{Lowering, Result};
-use crate::ir::{AtomicOp, BinaryOp, Inst, Op, Region, Trait, Value, op};
+use crate::ir::{BinaryOp, Inst, Op, Trait, Value, op};
 use crate::layout::reduction::ReductionStep;
+use crate::schedule::PlacedFunc;
 use crate::semantics::reduction::only_op;
 
 /// A reduction whose result does nothing but decide between some value and one that does not follow from it.
@@ -19,9 +20,12 @@ struct Question {
     follows: Vec<Inst>,
     /// The decision, which is for the latter where its condition is false.
     decision: Inst,
+    select: op::Select,
+    result: Value,
 }
 
 /// What a lane has combined of its own elements.
+#[derive(Clone)]
 struct Held {
     partial: Partial,
     /// The steps that are left, all of them between lanes.
@@ -30,7 +34,7 @@ struct Held {
 }
 
 /// The reductions of a function that are questions first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Questions {
     /// By the reduction.
     of: BTreeMap<Inst, Question>,
@@ -39,79 +43,88 @@ pub(super) struct Questions {
     held: BTreeMap<Inst, Held>,
 }
 
-impl Lowering<'_> {
-    pub(super) fn find_questions(&mut self) {
+impl Questions {
+    pub(super) fn find(block: &PlacedFunc) -> Self {
         let mut users: BTreeMap<Value, BTreeSet<Inst>> = BTreeMap::new();
-        for inst in self.block.all_insts() {
-            for operand in self.block.op(inst).operands() {
+        for inst in block.all_insts() {
+            for operand in block.op(inst).operands() {
                 users.entry(operand).or_default().insert(inst);
             }
         }
-        for region in self.block.all_regions() {
-            for (at, &inst) in self.block.region(region).insts.iter().enumerate() {
-                let Some(question) = self.question(inst, region, at + 1, &users) else {
+        let mut found = Self::default();
+        for region in block.all_regions() {
+            let insts = &block.region(region).insts;
+            for (at, &inst) in insts.iter().enumerate() {
+                let Some(question) = Question::of(block, inst, &insts[at + 1..], &users) else {
                     continue;
                 };
                 let insts = question.follows.iter().chain([&question.decision]);
                 let insts: Vec<Inst> = insts.copied().collect();
-                let known = &mut self.questions.reductions;
                 // Of two reductions that decide together the first asks, with the result of the other.
-                if !insts.iter().any(|it| known.contains_key(it)) {
-                    known.extend(insts.into_iter().map(|it| (it, inst)));
-                    self.questions.of.insert(inst, question);
+                if !insts.iter().any(|it| found.reductions.contains_key(it)) {
+                    found
+                        .reductions
+                        .extend(insts.into_iter().map(|it| (it, inst)));
+                    found.of.insert(inst, question);
                 }
             }
         }
+        found
     }
+}
 
+impl Question {
     /// What a reduction asks, by the instructions of its region that come next.
-    fn question(
-        &self,
+    fn of(
+        block: &PlacedFunc,
         inst: Inst,
-        region: Region,
-        next: usize,
+        next: &[Inst],
         users: &BTreeMap<Value, BTreeSet<Inst>>,
-    ) -> Option<Question> {
-        let (Op::Reduce(op), &[reduced]) =
-            (self.block.op(inst), &self.block.inst(inst).results[..])
-        else {
+    ) -> Option<Self> {
+        let (Op::Reduce(op), &[reduced]) = (block.op(inst), &block.inst(inst).results[..]) else {
             return None;
         };
         // The result is one of the elements, or NaN where one of them is.
         let selects = matches!(
-            only_op(self.block, op.combine)?,
+            only_op(block, op.combine)?,
             BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Minnum | BinaryOp::Maxnum
         );
-        let layout = self.block.layout(reduced);
         let (mut within, mut follows) = (BTreeSet::from([reduced]), Vec::new());
-        let insts = &self.block.region(region).insts[next..];
-        let decision = insts.iter().copied().find(|&it| {
-            let (op, results) = (self.block.op(it), &self.block.inst(it).results);
+        let (decision, select) = next.iter().filter(|_| selects).find_map(|&it| {
+            let op = block.op(it);
             let is_of = |value: &Value| within.contains(value);
-            if let Op::Select(op) = op
-                && is_of(&op.condition)
-                && !is_of(&op.on_false)
+            if let Op::Select(select) = op
+                && is_of(&select.condition)
+                && !is_of(&select.on_false)
             {
-                return true;
+                return Some((it, select.clone()));
             }
-            let plain = op.is(Trait::elementwise) && self.block.is_pure(it);
+            let plain = op.is(Trait::elementwise) && block.is_pure(it);
             if plain && op.operands().iter().any(is_of) {
-                within.extend(results);
+                within.extend(&block.inst(it).results);
                 follows.push(it);
             }
-            false
+            None
         })?;
+        let &[result] = &block.inst(decision).results[..] else {
+            return None;
+        };
         let inside = |it: &Inst| follows.contains(it) || *it == decision;
         let closed = |value| users.get(value).is_none_or(|it| it.iter().all(inside));
-        let made = self.block.inst(decision).results.iter().chain(&within);
-        let alike = made.into_iter().all(|&it| self.block.layout(it) == layout);
-        (selects && alike && within.iter().all(closed)).then_some(Question {
+        let layout = block.layout(reduced);
+        let mut made = [&result].into_iter().chain(&within);
+        let alike = made.all(|&it| block.layout(it) == layout);
+        (alike && within.iter().all(closed)).then_some(Self {
             reduced,
             follows,
             decision,
+            select,
+            result,
         })
     }
+}
 
+impl Lowering<'_> {
     /// Keeps what a lane has of a reduction in a loop until the decision, if it has combined elements, and only lanes are left to
     /// combine. NaN of a single element may have other bits than that of all of them.
     pub(super) fn hold(
@@ -154,26 +167,20 @@ impl Lowering<'_> {
 
     /// The decision: where no lane of the warp passes, no row does.
     fn decide(&mut self, question: &Question, mut held: Held) -> Result<()> {
-        let Op::Select(select) = self.block.op(question.decision) else {
-            unreachable!("broken invariant: a decision is a selection");
-        };
-        let &[result] = &self.block.inst(question.decision).results[..] else {
-            unreachable!("broken invariant: a selection has one result");
-        };
+        let Question { select, result, .. } = question;
         let condition = self.following(question, &held.partial, |this| {
             Ok(this.get(select.condition))
         })?;
         let each = condition.first_of_each();
         let passes = self.pick(&condition, &each);
-        let (x, op) = (self.any(passes), AtomicOp::Or);
-        let condition = self.builder.value(Op::WarpReduce(op::WarpReduce { x, op }));
+        let condition = self.vote(passes);
         let kept = self.all_of(select.on_false);
         let on_true = self.builder.new_region(&[]);
         let outer = self.builder.enter(on_true);
         self.reduction_steps(&mut held.partial, &held.steps, &held.combiner)?;
         let values = self.following(question, &held.partial, |this| {
-            this.elementwise(this.block.op(question.decision), result)?;
-            Ok(vec![this.all_of(result)])
+            this.elementwise(this.block.op(question.decision), *result)?;
+            Ok(vec![this.all_of(*result)])
         })?;
         self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.builder.enter(outer);
@@ -187,7 +194,7 @@ impl Lowering<'_> {
             &[],
         );
         let flat = self.builder.results(inst).to_vec();
-        self.unflatten(&[result], &flat);
+        self.unflatten(&[*result], &flat);
         Ok(())
     }
 
