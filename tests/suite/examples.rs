@@ -15,7 +15,7 @@ use exactile_kernels::{
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
 
-use crate::held_operands::written_while_read;
+use crate::held_operands::{successive, written_while_read};
 
 /// A kernel with what a launch on well-aligned and contiguous arguments knows.
 #[derive(Clone)]
@@ -360,8 +360,8 @@ impl Made {
         let streams = rows
             || (name.starts_with("layer_norm") && !loops(name))
             || name.starts_with("vector_add_1024");
-        let streams = streams || name.starts_with("sort") || name.starts_with("topk");
-        let streams = streams || name.starts_with("histogram");
+        let others = ["sort", "topk", "histogram"];
+        let streams = streams || others.iter().any(|start| name.starts_with(start));
         if streams && self.count("LDG.E.128") == 0 {
             problems.push(format!("{name} loads no vectors of 16 bytes"));
         }
@@ -385,13 +385,15 @@ impl Made {
         if self.report.contains("serialized") {
             problems.push(format!("{name} waits for each product: {}", self.report));
         }
-        for write in written_while_read(&self.sass) {
-            problems.push(format!("{name} writes what a product reads: {write}"));
-        }
+        let written = written_while_read(&self.sass).into_iter();
+        problems.extend(written.map(|it| format!("{name} writes what a product reads: {it}")));
         let by_groups = ["tensor_matmul", "rows_matmul", "attention"];
         let multiplies = by_groups.iter().any(|start| name.starts_with(start));
         if multiplies && self.count("GMMA") == 0 {
             problems.push(format!("{name} does not multiply by groups of warps"));
+        }
+        if name.starts_with("attention") && successive(&self.sass, "MUFU") > 16 {
+            problems.push(format!("{name} has its exponentials one after the other"));
         }
         let by_boxes = ["tensor_matmul_1", "tensor_matmul_6", "rows_matmul"];
         if by_boxes.iter().any(|start| name.starts_with(start)) && self.count("UTMASTG") == 0 {

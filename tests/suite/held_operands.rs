@@ -1,5 +1,5 @@
-//! Whether machine code writes a register that a product of a group of warps may still read: assemblers before CUDA
-//! 13.3 are known to.
+//! What machine code does beside products of groups of warps: whether it writes a register that one may still read, as assemblers
+//! before CUDA 13.3 are known to, and what comes one after the other.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -43,6 +43,20 @@ pub(crate) fn written_while_read(sass: &str) -> Vec<&str> {
     found
 }
 
+/// How many times at most instructions with this in their names follow each other.
+pub(crate) fn successive(sass: &str, name: &str) -> usize {
+    let (mut now, mut most) = (0, 0);
+    for instruction in sass.lines().filter_map(instruction) {
+        now = if instruction.contains(name) {
+            now + 1
+        } else {
+            0
+        };
+        most = most.max(now);
+    }
+    most
+}
+
 /// The instruction of a line, without its address and what predicates it.
 fn instruction(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("*/")?;
@@ -78,4 +92,12 @@ fn a_register_that_a_product_reads_is_found_written() {
     assert_eq!(found("F2FP.BF16.F32.PACK_AB R163, R49, R48", 1), 0);
     assert_eq!(found("F2FP.BF16.F32.PACK_AB R164, R163, R48", 2), 0);
     assert_eq!(found("STS [R157], R156", 2), 0);
+}
+
+#[test]
+fn what_follows_each_other_is_counted() {
+    let code = "/*0000*/ MUFU.EX2 R1, R2 ;\n/*0010*/ FADD R3, R4, R5 ;\n/*0020*/ MUFU.EX2 R1, R2 ;\n\
+                /* 0x000fe200 */\n/*0030*/ @!P0 MUFU.EX2 R1, R2 ;\n";
+    assert_eq!(successive(code, "MUFU"), 2);
+    assert_eq!(successive(code, "FMUL"), 0);
 }

@@ -72,6 +72,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             lanes_part: super::meeting::lanes_part(func),
             beside: super::beside::Beside::of(func),
             adjoined: super::adjoined::Adjoined::of(func),
+            parts: super::parts::Parts::of(func),
             end: None,
             lines: None,
         };

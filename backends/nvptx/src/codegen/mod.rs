@@ -25,6 +25,7 @@ mod integer;
 mod kernel;
 mod lines;
 mod meeting;
+mod parts;
 mod refusal;
 mod tensor;
 mod transfer;
@@ -153,6 +154,7 @@ struct Emitter<'a, 'c> {
     lanes_part: bool,
     beside: beside::Beside,
     adjoined: adjoined::Adjoined,
+    parts: parts::Parts,
     /// Where checks that fail go, made once.
     end: Option<bounds::End<'c>>,
     lines: Option<lines::Lines<'c>>,
@@ -174,6 +176,11 @@ impl<'c> Emitter<'_, 'c> {
     fn insts(&mut self, insts: &[Inst]) -> Result<()> {
         let mut rest = insts;
         while let [first, ..] = rest {
+            if let Some(count) = self.parts.from(*first) {
+                self.in_parts(&rest[..count])?;
+                rest = &rest[count..];
+                continue;
+            }
             if let Some((check, place, branch)) = Self::check_before_branch(self.func, rest) {
                 self.insts(&rest[1..place])?;
                 self.name_line(rest[place]);

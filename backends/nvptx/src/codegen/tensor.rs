@@ -176,7 +176,7 @@ impl<'c> Emitter<'_, 'c> {
         self.on_sums(&self.get(sums), wait_text(pending), &held)
     }
 
-    fn all_words(&self, values: Option<&Vec<Value>>) -> Result<Vec<IntValue<'c>>> {
+    pub(super) fn all_words(&self, values: Option<&Vec<Value>>) -> Result<Vec<IntValue<'c>>> {
         let mut words = Vec::new();
         for &value in values.into_iter().flatten() {
             if let Some(dtype) = self.func.ty(value).dtype() {
@@ -186,10 +186,10 @@ impl<'c> Emitter<'_, 'c> {
         Ok(words)
     }
 
-    /// A branch that what follows stays behind, and these values before: the assembler moves a wait up to where the block
-    /// of instructions begins that it stands in. The branch is taken where a grid has no thread block: never, which the assembler
+    /// A branch that what follows stays behind, and these values before: the assembler keeps to the order of blocks of instructions,
+    /// and moves a wait up to where the block begins that it stands in. The branch is taken where a grid has no thread block: never, which the assembler
     /// does not know.
-    fn behind(&self, values: &[IntValue<'c>]) -> Result<()> {
+    pub(super) fn behind(&self, values: &[IntValue<'c>]) -> Result<()> {
         let text = "{\n.reg .pred again;\n.reg .b32 blocks;\nread:\nmov.u32 blocks, %nctaid.x;\n\
                     setp.eq.u32 again, blocks, 0;\n@again bra read;\n}";
         let mut constraints = vec!["r"; values.len()];
