@@ -11,7 +11,7 @@ mod watch;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 
 use exactile_core::launch::Launch;
 use exactile_core::target::Target;
@@ -63,6 +63,11 @@ impl Gpu {
     pub fn open(ordinal: usize) -> Result<Arc<Self>> {
         let context = Context::new(ordinal).map_err(failed)?;
         let stream = Arc::new(context.stream().map_err(failed)?);
+        let target = context.target().map_err(failed)?;
+        if !target.gpu.mma.is_empty() && !target.gpu.holds_operands {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| log::warn!("before CUDA 13.3 assemblers spoil what tensor cores read in registers, so attention stores it, which is slower: name a newer `ptxas` in `EXACTILE_PTXAS`"));
+        }
         Ok(Arc::new(Self {
             queues: Mutex::new(Queues::new(
                 Arc::clone(&stream),
@@ -75,7 +80,7 @@ impl Gpu {
             is_timed: AtomicBool::new(false),
             name: context.name().map_err(failed)?,
             multiprocessors: context.multiprocessors().map_err(failed)?,
-            target: context.target().map_err(failed)?,
+            target,
             context,
         }))
     }

@@ -70,10 +70,12 @@ impl Origin {
             arguments: self.arguments.clone(),
             ..facts.clone()
         };
+        // Whether operands are held follows from the assembler, which is in the key where this program makes the code.
+        let machine = target.holding(true);
         Some(Place {
             begin: format!("target {}\ncompiler {}", target.name, cuda::sources()?),
             end: format!(
-                "machine {target:?}\noptions {options:?}\nfacts {facts:?}\ngrid {grid:?}\n{}",
+                "machine {machine:?}\noptions {options:?}\nfacts {facts:?}\ngrid {grid:?}\n{}",
                 self.text
             ),
             knows_ends: !facts.within.is_empty(),

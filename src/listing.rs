@@ -11,6 +11,14 @@ use crate::compile::{ORDINARY, block_ir, expect_known, lane_ir};
 use crate::error::{Error, Result};
 use crate::made;
 
+/// What code generation writes for a kernel, without a GPU: LLVM IR before and after the optimiser,
+/// and PTX.
+pub struct Listing {
+    pub llvm_ir: String,
+    pub optimized_llvm_ir: String,
+    pub ptx: String,
+}
+
 /// A stage whose product can be printed. None needs a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ListingStage {

@@ -5,10 +5,13 @@ use std::sync::OnceLock;
 use exactile_core::ir::Grid;
 use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
-use exactile_nvptx::{Driver, EmitOptions, GridMapping, Ptx, assembler, emit_with, generator};
+use exactile_nvptx::{
+    Driver, EmitOptions, GridMapping, Ptx, assembler, emit_with, generator, keeps_operands,
+};
 
 use crate::cuda::{Gpu, GpuCode};
 use crate::error::{Error, Result};
+use crate::listing::Listing;
 
 fn failed(error: exactile_nvptx::Error) -> Error {
     Error::Device(error.to_string())
@@ -23,9 +26,9 @@ impl Gpu {
     }
 }
 
-/// Says what makes code, by versions.
-pub(crate) fn generated_by() -> Result<String> {
-    Ok(generator())
+/// Says what makes code, by versions, and for which machine where nobody knows the driver that assembles PTX.
+pub(crate) fn shipped(target: &Target) -> Result<(String, Target)> {
+    Ok((generator(), target.holding(keeps_operands(None))))
 }
 
 /// Has the compiler make what it makes first: from then on the end of the process waits for its work.
@@ -66,22 +69,9 @@ pub(crate) fn maker() -> Option<String> {
     Some(format!("{}, assembler {assembler}", generator()))
 }
 
-/// What code generation writes for a kernel, without a GPU: LLVM IR before and after the optimiser,
-/// and PTX.
-pub struct Listing {
-    pub llvm_ir: String,
-    pub optimized_llvm_ir: String,
-    pub ptx: String,
-}
-
 /// Generates code for launches over `grid`, without a GPU.
 pub fn listing(func: &LaneFunc, target: &Target, grid: Grid) -> Result<Listing> {
-    let options = EmitOptions {
-        grid: GridMapping::of(grid),
-        llvm_ir: true,
-        ..EmitOptions::new(*target)
-    };
-    let ptx = emit_with(func, &func.name, options).map_err(failed)?;
+    let ptx = ptx(func, target, GridMapping::of(grid), (true, false))?;
     Ok(Listing {
         llvm_ir: ptx.llvm_ir().to_string(),
         optimized_llvm_ir: ptx.optimized_llvm_ir().to_string(),

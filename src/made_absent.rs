@@ -6,6 +6,7 @@ use exactile_core::verify::LaneFunc;
 
 use crate::cuda::{GridMapping, Ptx};
 use crate::error::{Error, Result};
+use crate::listing::Listing;
 
 fn absent<T>() -> Result<T> {
     let message = "GPU code needs a build with the feature `nvptx`";
@@ -13,7 +14,7 @@ fn absent<T>() -> Result<T> {
 }
 
 /// Says what is missing.
-pub(crate) fn generated_by() -> Result<String> {
+pub(crate) fn shipped(_target: &Target) -> Result<(String, Target)> {
     absent()
 }
 
@@ -40,13 +41,6 @@ pub(crate) fn assemble(_ptx: &mut Ptx) -> Result<bool> {
 /// Nothing makes code.
 pub(crate) fn maker() -> Option<String> {
     None
-}
-
-/// No listing.
-pub struct Listing {
-    pub llvm_ir: String,
-    pub optimized_llvm_ir: String,
-    pub ptx: String,
 }
 
 /// Says what is missing.

@@ -86,7 +86,8 @@ impl Build {
     /// way, or where its file `manifest` is something else.
     pub fn new(folder: impl AsRef<Path>, target: &Target) -> Result<Self> {
         refuse_cpu(target)?;
-        let (folder, maker) = (folder.as_ref().to_path_buf(), made::generated_by()?);
+        let (maker, target) = made::shipped(target)?;
+        let folder = folder.as_ref().to_path_buf();
         let compiler = own_sources()?;
         fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
         Manifest::before(&folder.join(MANIFEST))?;
@@ -96,7 +97,7 @@ impl Build {
             records: Mutex::default(),
         });
         Ok(Self {
-            device: Device::standing_in(*target, Some(Arc::clone(&output))),
+            device: Device::standing_in(target, Some(Arc::clone(&output))),
             output,
             compiler,
             maker,

@@ -16,6 +16,10 @@ use crate::ptx::{Ptx, names_lines};
 /// Names a `ptxas`, which then assembles all kernels.
 const PTXAS: &str = "EXACTILE_PTXAS";
 
+/// The first CUDA whose assembler gives registers of lanes to nothing else while products of groups of warps read them, as drivers
+/// count. Source: release notes of CUDA 13.3.
+const KEEPS_OPERANDS: i32 = 13030;
+
 /// The programs `ptxas` and `nvdisasm`.
 #[derive(Clone, Debug)]
 pub struct Assembler {
@@ -36,7 +40,7 @@ impl Assembler {
     /// The programs: `ptxas` of `EXACTILE_PTXAS` with its neighbour, else those of the virtual
     /// environment `.venv` in `root` or a folder above it.
     pub fn find(root: &Path) -> Option<Self> {
-        if let Some(ptxas) = std::env::var_os(PTXAS).map(PathBuf::from) {
+        if let Some(ptxas) = named() {
             let folder = ptxas.parent()?.to_path_buf();
             return Self::in_folder(&folder);
         }
@@ -59,10 +63,7 @@ impl Assembler {
 
     /// The versions of LLVM and of the assembler, which the machine code depends on.
     pub fn versions(&self) -> Result<String> {
-        let (text, _) = run(&self.ptxas, &[OsStr::new("--version")])?;
-        let release = text.split(" V").nth(1).unwrap_or_default();
-        let release = release.split_whitespace().next().unwrap_or_default();
-        Ok(format!("{}, ptxas {release}", generator()))
+        Ok(format!("{}, ptxas {}", generator(), version(&self.ptxas)?))
     }
 
     /// Assembles PTX and disassembles the result, with temporary files in `folder`.
@@ -101,6 +102,37 @@ impl Ptx {
     }
 }
 
+/// Whether what assembles kernels gives registers of lanes to nothing else while products of groups of warps read them: the `ptxas`
+/// that `EXACTILE_PTXAS` names, else that of a driver for this CUDA. One whose version nobody knows may not.
+pub fn keeps_operands(driver: Option<i32>) -> bool {
+    let cuda = match named() {
+        Some(ptxas) => version(&ptxas).ok().and_then(|it| cuda_of(&it)),
+        None => driver,
+    };
+    cuda.is_some_and(|cuda| cuda >= KEEPS_OPERANDS)
+}
+
+/// What `EXACTILE_PTXAS` names.
+fn named() -> Option<PathBuf> {
+    let name = std::env::var_os(PTXAS).filter(|name| !name.is_empty());
+    name.map(PathBuf::from)
+}
+
+/// The version of a `ptxas`, such as 13.0.88.
+fn version(ptxas: &Path) -> Result<String> {
+    let (text, _) = run(ptxas, &[OsStr::new("--version")])?;
+    let release = text.split(" V").nth(1).unwrap_or_default();
+    let release = release.split_whitespace().next().unwrap_or_default();
+    Ok(release.to_string())
+}
+
+/// The CUDA of a version, as drivers count.
+fn cuda_of(version: &str) -> Option<i32> {
+    let mut parts = version.split('.').map(|part| part.parse::<i32>().ok());
+    let (major, minor) = (parts.next()??, parts.next()??);
+    major.checked_mul(1000)?.checked_add(minor.checked_mul(10)?)
+}
+
 /// Machine code by the `ptxas` that `EXACTILE_PTXAS` names; nothing where it names none, and the driver
 /// assembles.
 ///
@@ -109,11 +141,11 @@ impl Ptx {
 /// # Errors
 /// When the assembler does not run or refuses the text.
 pub fn machine_code(ptx: &str) -> Result<Option<Vec<u8>>> {
-    let Some(ptxas) = std::env::var_os(PTXAS).filter(|name| !name.is_empty()) else {
+    let Some(ptxas) = named() else {
         return Ok(None);
     };
     let folder = new_folder()?;
-    let code = cubin(Path::new(&ptxas), ptx, &folder);
+    let code = cubin(&ptxas, ptx, &folder);
     // What is left behind harms nobody.
     let _ = std::fs::remove_dir_all(&folder);
     code.map(Some)
@@ -124,13 +156,12 @@ pub fn machine_code(ptx: &str) -> Result<Option<Vec<u8>>> {
 /// # Errors
 /// When there is no such file.
 pub fn assembler() -> Result<Option<String>> {
-    let Some(ptxas) = std::env::var_os(PTXAS).filter(|name| !name.is_empty()) else {
+    let Some(path) = named() else {
         return Ok(None);
     };
-    let path = Path::new(&ptxas);
-    let named = |error: std::io::Error| in_folder(path, &error);
-    let metadata = path.metadata().map_err(named)?;
-    let changed = metadata.modified().map_err(named)?;
+    let absent = |error: std::io::Error| in_folder(&path, &error);
+    let metadata = path.metadata().map_err(absent)?;
+    let changed = metadata.modified().map_err(absent)?;
     let size = metadata.len();
     Ok(Some(format!("{} {size} {changed:?}", path.display())))
 }
@@ -207,4 +238,19 @@ fn run(program: &Path, arguments: &[&OsStr]) -> Result<(String, String)> {
         )));
     }
     Ok((text(&output.stdout), text(&output.stderr)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_counted_as_drivers_count() {
+        assert_eq!(cuda_of("13.0.88"), Some(13000));
+        assert_eq!(cuda_of("13.3.33"), Some(KEEPS_OPERANDS));
+        assert_eq!(cuda_of("14.1"), Some(14010));
+        for text in ["", "13", "13.x", "x.3", "9999999.1"] {
+            assert_eq!(cuda_of(text), None, "{text}");
+        }
+    }
 }

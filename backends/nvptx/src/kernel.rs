@@ -56,10 +56,13 @@ impl Kernel {
 }
 
 impl Context {
-    /// The machine that code for this device is made for.
+    /// The machine that code for this device is made for, with what assembles it.
     pub fn target(&self) -> Result<Target> {
         let (major, minor) = self.compute_capability()?;
-        Target::of_capability((major, minor)).map_or_else(
+        let target = Target::of_capability((major, minor));
+        #[cfg(feature = "llvm")]
+        let target = target.map(|it| it.holding(crate::keeps_operands(crate::Driver::version())));
+        target.map_or_else(
             || {
                 Err(Error::NoDevice(format!(
                     "`{}` has compute capability {major}.{minor}, for which no code is made; known are {}",

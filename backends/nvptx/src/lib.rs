@@ -40,7 +40,7 @@ mod stream;
 mod target;
 
 #[cfg(feature = "llvm")]
-pub use assemble::{Assembled, Assembler, assembler, machine_code};
+pub use assemble::{Assembled, Assembler, assembler, keeps_operands, machine_code};
 pub use buffer::DeviceBuffer;
 #[cfg(feature = "llvm")]
 pub use codegen::{EmitOptions, emit, emit_with};

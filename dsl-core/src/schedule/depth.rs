@@ -76,7 +76,7 @@ struct Depths<'a> {
 impl Depths<'_> {
     /// A function at the greatest depth for which there is room, or the least one.
     fn found(&self, func: PlacedFunc) -> Result<Staged, Diagnostics> {
-        let housed = homes(func.clone(), self.may_end)?;
+        let housed = homes(func.clone(), &self.target.gpu, self.may_end)?;
         let left = results(housed.clone())?;
         let mut depth = self.most;
         loop {

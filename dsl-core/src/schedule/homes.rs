@@ -14,12 +14,14 @@ use crate::ir::{BinaryOp, DType, Element, Func, Inst, Literal, Op, Region, Type,
 use crate::launch::inner_axis;
 use crate::layout::group::{Multiplied, operand_slot};
 use crate::layout::{Holder, LinearLayout};
+use crate::target::Gpu;
 
-/// Makes `dot_slots` of each `dot` whose result lies as groups of warps have it.
+/// Makes `dot_slots` of each `dot` whose result lies as groups of warps have it. An operand that lanes have as a product takes it
+/// stays with them if the machine holds operands.
 ///
 /// # Errors
 /// None that the function did not have before.
-pub fn homes(func: PlacedFunc, may_end: MayEnd<'_>) -> Result<PlacedFunc, Diagnostics> {
+pub fn homes(func: PlacedFunc, gpu: &Gpu, may_end: MayEnd<'_>) -> Result<PlacedFunc, Diagnostics> {
     let dots = |func: &Func| {
         let insts = func.all_insts().into_iter();
         insts.filter(|&inst| is_grouped(func, inst)).collect()
@@ -44,6 +46,7 @@ pub fn homes(func: PlacedFunc, may_end: MayEnd<'_>) -> Result<PlacedFunc, Diagno
                     },
                     stored: &mut stored,
                     turns: &turns,
+                    holds_operands: gpu.holds_operands,
                     may_end,
                 };
                 housing.whole(&op);
@@ -120,6 +123,7 @@ struct Housing<'a> {
     stored: &'a mut Vec<Stored>,
     /// How often the bodies of loops in loops have run before.
     turns: &'a BTreeMap<Region, Value>,
+    holds_operands: bool,
     may_end: MayEnd<'a>,
 }
 
@@ -364,8 +368,9 @@ impl Housing<'_> {
             return Source::Box(load, value, op.clone());
         }
         let place = |value: Value| func.layout(value).map(|layout| func.linear(layout));
-        if value == op.a && value != op.b && place(value) == held_operand(func, op.a, op.b).as_ref()
-        {
+        let is_first = value == op.a && value != op.b;
+        let held = || held_operand(func, op.a, op.b);
+        if self.holds_operands && is_first && place(value) == held().as_ref() {
             return Source::Held(value);
         }
         let parameters = &func.region(self.at.region).parameters;

@@ -224,6 +224,9 @@ pub struct Gpu {
     pub row_bytes: Option<i64>,
     /// Whether thread blocks may begin before the end of the launch before theirs, and wait for it.
     pub begins_early: bool,
+    /// Whether products of groups of warps may read an operand in registers of lanes: its assembler gives these to nothing else
+    /// before the products are over.
+    pub holds_operands: bool,
     /// The functions that its tensor cores compute, and are known to in every bit.
     pub mma: &'static [Precision],
 }
@@ -264,6 +267,7 @@ const NO_GPU: Gpu = Gpu {
     copies_boxes: false,
     row_bytes: None,
     begins_early: false,
+    holds_operands: false,
     mma: &[],
 };
 
@@ -310,6 +314,7 @@ const fn gpu(
             row_bytes: None,
             // PTX ISA, "griddepcontrol".
             begins_early: capability.0 >= 9,
+            holds_operands: true,
             mma: &[],
         },
     }
@@ -396,7 +401,22 @@ impl Target {
     /// Whether there is such a machine, or an interpreter that plays it: code is made for no other.
     #[must_use]
     pub fn is_known(&self) -> bool {
-        Self::all().any(|known| [known, known.interpreted()].contains(self))
+        let held = self.holding(true);
+        Self::all().any(|known| {
+            [known, known.interpreted()]
+                .map(|it| it.holding(true))
+                .contains(&held)
+        })
+    }
+
+    /// The same machine with an assembler that keeps registers which products still read, or with one that may not.
+    #[must_use]
+    pub const fn holding(self, holds_operands: bool) -> Self {
+        let gpu = Gpu {
+            holds_operands,
+            ..self.gpu
+        };
+        Self { gpu, ..self }
     }
 
     /// The same machine as an interpreter plays it, which computes approximate ops exactly.

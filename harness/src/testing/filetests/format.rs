@@ -140,6 +140,8 @@ pub(super) fn read(source: &str) -> Result<File, String> {
             file.determinism = determinism(name).ok_or_else(unknown)?;
         } else if line == "options boxes=all" {
             file.boxes = Boxed::All;
+        } else if line == "options operands=stored" {
+            file.gpu = file.gpu.holding(false);
         } else if let Some(name) = line.strip_prefix("options target=") {
             let gpu = Target::GPUS.iter().find(|gpu| gpu.name == name);
             file.gpu = *gpu.ok_or_else(|| fail(format!("unknown GPU `{name}`")))?;
