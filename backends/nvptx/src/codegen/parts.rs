@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use exactile_core::ir::op::LaneOp;
+use exactile_core::ir::op::{Elementwise, LaneOp};
 use exactile_core::ir::{Inst, Op, Region, Value, op};
 use exactile_core::verify::LaneFunc;
 
@@ -49,7 +49,7 @@ fn chains(func: &LaneFunc, region: Region, uses: &BTreeMap<Value, usize>) -> Vec
         return Vec::new();
     }
     let leads_on = |&at: &usize| {
-        let elementwise = matches!(func.lane_op(insts[at]), LaneOp::Elementwise(_));
+        let elementwise = matches!(func.lane_op(insts[at]), LaneOp::Elementwise(op) if !matches!(op, Elementwise::InlinePtx(_)));
         let next = func.op(insts[at + 1]).operands();
         let made = &func.inst(insts[at]).results;
         elementwise && made.iter().all(|it| next.contains(it) && uses[it] == 1)
@@ -58,7 +58,8 @@ fn chains(func: &LaneFunc, region: Region, uses: &BTreeMap<Value, usize>) -> Vec
         let Op::Approximate(op::Approximate { x, .. }) = func.op(insts[at]) else {
             return false;
         };
-        func.ty(*x).shape.elements() >= 2 * PART
+        let elements = func.ty(*x).shape.elements();
+        elements > PART && elements.is_multiple_of(PART)
     };
     let ends = (0..insts.len()).filter(approximates);
     let chain = |end: usize| {
