@@ -174,7 +174,7 @@ const TOLD: &[&str] = &[
     "{{\"name\": {}, \"cat\": \"{}\", \"ph\": \"X\", \"pid\": 0, \"tid\": {}, \"ts\": {:.3}, \"dur\": {:.3}, \"args\": {{",
     "\"grid\": \"{grid:?}\"",
     "\"bytes\": {bytes}",
-    "{}, ptxas {release}",
+    "{}, ptxas {}",
     ".target ",
     "measuring {config:?}",
     "compiled {config:?}",
