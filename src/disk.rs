@@ -70,14 +70,14 @@ impl Origin {
             arguments: self.arguments.clone(),
             ..facts.clone()
         };
-        // Whether operands are held follows from the assembler, which is in the key where this program makes the code.
-        let machine = target.holding(true);
         Some(Place {
             begin: format!("target {}\ncompiler {}", target.name, cuda::sources()?),
             end: format!(
-                "machine {machine:?}\noptions {options:?}\nfacts {facts:?}\ngrid {grid:?}\n{}",
+                "machine {:?}\noptions {options:?}\nfacts {facts:?}\ngrid {grid:?}\n{}",
+                target.holding(true),
                 self.text
             ),
+            holds_operands: target.gpu.holds_operands,
             knows_ends: !facts.within.is_empty(),
             origin: self,
         })
@@ -88,6 +88,7 @@ impl Origin {
 pub(crate) struct Place<'a> {
     begin: String,
     end: String,
+    holds_operands: bool,
     knows_ends: bool,
     origin: &'a Origin,
 }
@@ -142,7 +143,7 @@ impl Place<'_> {
 
     /// In the cache; nothing where nobody can say what makes code.
     pub(crate) fn cached<'a>(&'a self, store: &'a Store) -> Option<Cached<'a>> {
-        let key = self.key(&made::maker()?);
+        let key = self.key(&format!("{} {}", made::maker()?, self.holds_operands));
         Some(Cached {
             place: self,
             store,

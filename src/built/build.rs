@@ -86,8 +86,7 @@ impl Build {
     /// way, or where its file `manifest` is something else.
     pub fn new(folder: impl AsRef<Path>, target: &Target) -> Result<Self> {
         refuse_cpu(target)?;
-        let (maker, target) = made::shipped(target)?;
-        let folder = folder.as_ref().to_path_buf();
+        let ((maker, target), folder) = (made::shipped(target)?, folder.as_ref().to_path_buf());
         let compiler = own_sources()?;
         fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
         Manifest::before(&folder.join(MANIFEST))?;

@@ -61,7 +61,10 @@ impl Context {
         let (major, minor) = self.compute_capability()?;
         let target = Target::of_capability((major, minor));
         #[cfg(feature = "llvm")]
-        let target = target.map(|it| it.holding(crate::keeps_operands(crate::Driver::version())));
+        let target = target.map(|it| {
+            let keeps = it.gpu.mma.is_empty() || crate::keeps_operands(crate::Driver::version());
+            it.holding(keeps)
+        });
         target.map_or_else(
             || {
                 Err(Error::NoDevice(format!(
