@@ -22,8 +22,12 @@ pub(super) struct Parts(BTreeMap<Inst, usize>);
 impl Parts {
     /// Those of a function: where groups of warps multiply, what leads to one of the approximations of a device and nowhere else.
     pub(super) fn of(func: &LaneFunc) -> Self {
+        let insts = func.all_insts();
+        if !insts.iter().any(|&it| is_product(func, it)) {
+            return Self::default();
+        }
         let mut uses: BTreeMap<Value, usize> = BTreeMap::new();
-        for inst in func.all_insts() {
+        for inst in insts {
             for operand in func.op(inst).operands() {
                 *uses.entry(operand).or_default() += 1;
             }
@@ -41,11 +45,14 @@ impl Parts {
     }
 }
 
+fn is_product(func: &LaneFunc, inst: Inst) -> bool {
+    matches!(func.op(inst), Op::GroupMma(_))
+}
+
 /// Those of a region.
 fn chains(func: &LaneFunc, region: Region, uses: &BTreeMap<Value, usize>) -> Vec<(Inst, usize)> {
     let insts = &func.region(region).insts;
-    let multiplies = |&it: &Inst| matches!(func.op(it), Op::GroupMma(_));
-    if !insts.iter().any(multiplies) {
+    if !insts.iter().any(|&it| is_product(func, it)) {
         return Vec::new();
     }
     let leads_on = |&at: &usize| {

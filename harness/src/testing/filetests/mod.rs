@@ -17,9 +17,9 @@
 //! Commands come first and hold for every function of the file: `test roundtrip`, `test verify`,
 //! `test interp`, `test run cpu`, `test run lanes warps=1,4`, `test run cuda warps=1,4`,
 //! `test pass=NAME`, `test stage=NAME warps=4` for a stage of the pipeline, `test lower distribution=sequential`,
-//! `test lower distribution=distributed warps=4`, `test ptx`; `options determinism=NAME`; and
-//! `options target=sm_80`, the GPU of lanes, lowering and PTX where it is not `sm_90a`.
-//! `options operands=stored`, that its assembler may give away registers that products read.
+//! `test lower distribution=distributed warps=4`, `test ptx`; `options determinism=NAME`;
+//! `options target=sm_80`, the GPU of lanes, lowering and PTX where it is not `sm_90a`; and below it
+//! `options operands=stored`, where its assembler may give away registers that products read.
 //! Below a function stand its runs, each with what it gives or how it `fails:`, written by blessing
 //! from the interpreter alone; `; ptx: text` and `; no ptx: text`, besides which the PTX is assembled; and after `; after pass=NAME:`
 //! the text expected. `; error: message` at the end of a line states an error there, and
