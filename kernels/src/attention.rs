@@ -96,7 +96,13 @@ pub fn attention<
     let head = TOGETHER.then(|| pair % HEADS);
     let (first_key, count) = keys_of(tokens, pair / HEADS);
     let rows = rows_of(tokens, count, [M, GROUP, HEADS], TOGETHER);
-    let (places, mask) = elements(rows, [D, WIDTH]);
+    let (places, mask) = elements(
+        Rows {
+            there: loaded_rows(rows, results.rows, [TOGETHER, GROUP > 1]),
+            ..rows
+        },
+        [D, WIDTH],
+    );
     let queries = load(q + places).mask(mask).other(0.0).reshape([M, D]);
     let (mut most, slope) = (first_power(change, rows, M), slope_of(change, rows));
     let mut sum = zeros::<f32>([M, 8]);
@@ -224,6 +230,16 @@ fn rows_of(
         rows.position = each(query + shift, [m, share]);
     }
     rows
+}
+
+/// Which rows of queries are loaded: those that are there, or, where all heads lie one after the other, all that are rows of some head,
+/// as a bulk copy asks. What follows from the rows of the next head is written nowhere.
+#[device]
+fn loaded_rows(rows: Rows, all: Scalar<i32>, [together, grouped]: [bool; 2]) -> Tile<bool> {
+    match together || grouped {
+        true => rows.there,
+        false => (rows.place >= 0) & (rows.place < all.to::<i64>()),
+    }
 }
 
 /// What queries and heads have, one after the other.

@@ -14,7 +14,7 @@ const NARROW_KEYS: usize = 128;
 
 /// The attention of `q` over `k` and `v`, whose arrays [`Shape`] and [`Options`] tell. A setting's `block` is the rows of a program, queries
 /// of the heads that share keys, its `width` the keys that are taken at a time, of `f16` 128; below 128 elements iterations do not overlap
-/// unless it says so, since the second product is too short to hide the weights, and causal programs take 64 keys. Rows whose logits are all
+/// unless it says so, since the second product is too short to hide the weights. Rows whose logits are all
 /// more than 126 below -2^22, in base 2, are zero. All of `v` is finite, also at keys that a row does not see.
 ///
 /// # Errors
@@ -116,7 +116,7 @@ impl<'a, T: Half> Launch<'a, T> {
         // Fewer keys leave registers: for two programs a multiprocessor, and for what pages need.
         let n = match free {
             true if in_pages => 32,
-            true if rows <= FEW || d < 128 && shape.causal => 64,
+            true if rows <= FEW => 64,
             _ => NARROW_KEYS,
         };
         if let Some(keys) = every {
@@ -198,7 +198,6 @@ impl<'a, T: Half> Launch<'a, T> {
             Keys::Pages { page, .. } => page,
             Keys::All | Keys::Lengths(_) | Keys::Starts(_) => 1,
         };
-        let short = d < 128 && shape.causal && setting.width == 0;
         let kernel = attention::<T>()
             .d(d)
             .width(shape.width)
@@ -217,11 +216,6 @@ impl<'a, T: Half> Launch<'a, T> {
             .narrow(T::NARROW)
             .schedule(Schedule {
                 overlap: setting.schedule.overlap.or((d < 128).then_some(1)),
-                stages: setting.schedule.stages.or(short.then_some(3)),
-                warps: setting
-                    .schedule
-                    .warps
-                    .or(short.then_some((m / 16).max(4) as u32)),
                 ..setting.schedule
             })
             .determinism(setting.determinism);

@@ -9,7 +9,7 @@ mod stores;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::indices::Indices;
 use super::linear::Linear;
@@ -150,7 +150,7 @@ pub fn expand_boxes(func: &mut Func, keep: &dyn Fn(&Func, Inst) -> bool) {
 }
 
 /// The loads, or boxes, that are operands of products by groups of so many warps, and nothing else, where a number counts how
-/// often they run.
+/// often they run: with the product, or once before it.
 fn operands(
     func: &Func,
     Share {
@@ -166,6 +166,7 @@ fn operands(
             .visit_operands(&mut |value| *uses.entry(value).or_default() += 1);
     }
     let mut found = Vec::new();
+    let once = insts_run_once(func);
     for (region, _) in counted_regions(func) {
         let own = &func.region(region).insts;
         for &inst in own {
@@ -178,7 +179,8 @@ fn operands(
                 continue;
             };
             for (value, products) in [(dot.a, 1), (dot.b, 0)] {
-                let load = definitions[value].filter(|load| own.contains(load));
+                let load = definitions[value];
+                let load = load.filter(|load| own.contains(load) || once.contains(load));
                 let load = load.filter(|_| uses[&value] == 1);
                 found.extend(load.map(|load| (load, Multiplied { dtype, products })));
             }
@@ -224,6 +226,21 @@ fn counted_regions(func: &Func) -> Vec<(Region, Region)> {
                     pending.extend([(op.on_true, None), (op.on_false, None)]);
                 }
                 Some(Control::If(_) | Control::While(_)) | None => {}
+            }
+        }
+    }
+    found
+}
+
+/// The instructions that are in no loop.
+fn insts_run_once(func: &Func) -> BTreeSet<Inst> {
+    let mut found = BTreeSet::new();
+    let mut pending = vec![func.body()];
+    while let Some(region) = pending.pop() {
+        for &inst in &func.region(region).insts {
+            found.insert(inst);
+            if let Some(Control::If(op)) = func.op(inst).control() {
+                pending.extend([op.on_true, op.on_false]);
             }
         }
     }

@@ -1,19 +1,20 @@
 //! Puts the operands of products that groups of warps compute into slots of shared memory.
 
+mod copied;
+
 use std::collections::BTreeMap;
 
+use self::copied::{buffer_of, copy_of, without_copied};
 use super::append::Appender;
 use super::form::{held_operand, is_of_groups};
 use super::nest::{is_counted, loops_around, runs_before};
 use super::{MayEnd, PlacedFunc};
 use crate::diagnostic::Diagnostics;
-use crate::ir::index_map::dim_bits;
 use crate::ir::op::Control;
 use crate::ir::operand::may_be_transposed;
-use crate::ir::{BinaryOp, DType, Element, Func, Inst, Literal, Op, Region, Type, Value, op};
-use crate::launch::inner_axis;
-use crate::layout::group::{Multiplied, operand_slot};
-use crate::layout::{Holder, LinearLayout};
+use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Type, Value, op};
+use crate::layout::LinearLayout;
+use crate::layout::group::Multiplied;
 use crate::target::Gpu;
 
 /// Makes `dot_slots` of each `dot` whose result lies as groups of warps have it. An operand that lanes have as a product takes it
@@ -54,6 +55,7 @@ pub fn homes(func: PlacedFunc, gpu: &Gpu, may_end: MayEnd<'_>) -> Result<PlacedF
             func.region_mut(region).insts.push(inst);
         }
     }
+    without_copied(&mut func);
     PlacedFunc::new(func)
 }
 
@@ -81,13 +83,13 @@ fn runs_of_boxed(func: &mut Func, dots: &[Inst]) -> BTreeMap<Region, Value> {
     turns
 }
 
-/// An operand that lanes have stored, outside of loops of its region.
+/// An operand that lanes have stored or a bulk copy has brought, outside of loops of its region.
 struct Stored {
     value: Value,
     of: Multiplied,
     buffer: Value,
     region: Region,
-    /// The barrier that shows it to tensor cores.
+    /// What shows it to tensor cores: a barrier, or the wait for its copy.
     barrier: Inst,
 }
 
@@ -108,6 +110,8 @@ enum Source {
     Lanes(Value, When),
     /// A bulk copy brings what this instruction loads.
     Box(Inst, Value, op::LoadBox),
+    /// A bulk copy brings what this instruction loads, in no loop, once before all loops around.
+    BoxBefore(Inst, Value, op::LoadBox),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -155,7 +159,10 @@ impl Housing<'_> {
         let here = sources.iter().zip(of).zip(buffers);
         let here = here.filter_map(|((source, of), buffer)| match *source {
             Source::Lanes(value, When::Here) => Some((value, of, buffer)),
-            Source::Lanes(_, When::Before) | Source::Held(_) | Source::Box(..) => None,
+            Source::Lanes(_, When::Before)
+            | Source::Held(_)
+            | Source::Box(..)
+            | Source::BoxBefore(..) => None,
         });
         let here: Vec<(Value, Multiplied, Value)> = here.collect();
         if !here.is_empty() {
@@ -240,15 +247,7 @@ impl Housing<'_> {
                 let mut rest = insts.split_off(at.unwrap_or(insts.len()));
                 rest.retain(|inst| inst != load);
                 // What is copied once starts where it is loaded, unless the program may end before the product.
-                let mut ends = false;
-                for &inst in &rest {
-                    ends |= (self.may_end)(self.at.func.op(inst));
-                    for region in self.at.func.op(inst).regions() {
-                        let inner = &mut |it| ends |= (self.may_end)(self.at.func.op(it));
-                        self.at.func.walk(region, inner);
-                    }
-                }
-                let (slot, rest) = if ends || self.around().is_some() {
+                let (slot, rest) = if self.may_end_in(&rest) || self.around().is_some() {
                     self.at.func.region_mut(self.at.region).insts.extend(rest);
                     (slot, Vec::new())
                 } else {
@@ -256,21 +255,70 @@ impl Housing<'_> {
                 };
                 let (region, at) = self.outside(true);
                 let buffer = self.buffer(made, region, at);
-                let boxed = boxed.clone();
-                let copy = Op::CopyBox(op::CopyBox {
-                    base: boxed.base,
-                    origin: boxed.origin,
-                    extents: boxed.extents,
-                    strides: boxed.strides,
-                    buffer,
-                    slot,
-                    released: None,
-                });
-                self.at.append(copy, &[]);
+                self.at.append(copy_of(boxed, buffer, slot), &[]);
                 self.at.func.region_mut(self.at.region).insts.extend(rest);
                 buffer
             }
+            Source::BoxBefore(load, value, boxed) => self.boxed_before((*load, *value), boxed, of),
         }
+    }
+
+    /// Whether the program may end in instructions, or what these hold.
+    fn may_end_in(&self, insts: &[Inst]) -> bool {
+        let func = &*self.at.func;
+        let mut ends = false;
+        for &inst in insts {
+            ends |= (self.may_end)(func.op(inst));
+            for region in func.op(inst).regions() {
+                func.walk(region, &mut |it| ends |= (self.may_end)(func.op(it)));
+            }
+        }
+        ends
+    }
+
+    /// Copies an operand that is loaded in no loop, and waits for it before all loops around; returns its buffer. The copy starts
+    /// where it is loaded, or where the region of the loops begins, unless the program may end between.
+    fn boxed_before(
+        &mut self,
+        (load, value): (Inst, Value),
+        boxed: &op::LoadBox,
+        of: Multiplied,
+    ) -> Value {
+        let (region, at) = self.outside(true);
+        if let Some(buffer) = self.stored_before((value, of), region, at) {
+            return buffer;
+        }
+        let inner = std::mem::replace(&mut self.at.region, self.at.func.add_region());
+        let made = buffer_of(self.at.func, value, of);
+        let buffer = self.buffer(made, self.at.region, usize::MAX);
+        let slot = self.at.int32(0);
+        self.at.append(copy_of(boxed, buffer, slot), &[]);
+        let apart = std::mem::replace(&mut self.at.region, inner);
+        let copy = std::mem::take(&mut self.at.func.region_mut(apart).insts);
+        let loc = self.at.func.inst(self.at.inst).loc.clone();
+        let wait = op::WaitBox {
+            buffer,
+            slot,
+            turn: slot,
+        };
+        let wait = self.at.func.add_inst(Op::WaitBox(wait), &[], loc);
+        let outer = &self.at.func.region(region).insts;
+        let at = at.min(outer.len());
+        let loaded = outer[..at].iter().position(|&inst| inst == load);
+        let start = loaded.map_or(0, |place| place + 1);
+        let ends = self.may_end_in(&self.at.func.region(region).insts[start..at]);
+        let start = if ends { at } else { start };
+        let outer = &mut self.at.func.region_mut(region).insts;
+        outer.insert(at, wait);
+        outer.splice(start..start, copy);
+        self.stored.push(Stored {
+            value,
+            of,
+            buffer,
+            region,
+            barrier: wait,
+        });
+        buffer
     }
 
     /// Stores an operand that the loop around does not change to a slot of its own before that loop; returns its buffer.
@@ -367,6 +415,12 @@ impl Housing<'_> {
         {
             return Source::Box(load, value, op.clone());
         }
+        if let Some(load) = func.definitions()[value]
+            && let Op::LoadBox(op) = func.op(load)
+            && loops_around(func, load).is_empty()
+        {
+            return Source::BoxBefore(load, value, op.clone());
+        }
         let place = |value: Value| func.layout(value).map(|layout| func.linear(layout));
         let is_first = value == op.a && value != op.b;
         let held = || held_operand(func, op.a, op.b);
@@ -404,26 +458,4 @@ impl Housing<'_> {
         let number = Type::scalar(DType::I32);
         Some(self.at.value(Op::Cast(op::Cast { x: turn }), number))
     }
-}
-
-/// A buffer for an operand: what registers hold side by side is so there too, where it may be.
-fn buffer_of(func: &Func, value: Value, of: Multiplied) -> (Type, LinearLayout) {
-    let ty = func.ty(value);
-    let bits = dim_bits(&ty.shape);
-    let held = func.layout(value).map(|layout| func.linear(layout));
-    let is_first = |layout: &LinearLayout| layout.holder(bits[1]) == Holder::Register(0);
-    let boxed = func.definitions()[value].and_then(|inst| {
-        let Op::LoadBox(op) = func.op(inst) else {
-            return None;
-        };
-        inner_axis(func, &op.strides)
-    });
-    let inner = boxed.unwrap_or_else(|| usize::from(!held.is_some_and(is_first)));
-    let ty = Type {
-        element: Element::Buffer(of.dtype, 1),
-        shape: ty.shape,
-    };
-    let layout = operand_slot(&bits, inner, of).or_else(|| operand_slot(&bits, 1 - inner, of));
-    let layout = layout.expect("broken invariant: operands of groups of warps fill chunks");
-    (ty, layout)
 }

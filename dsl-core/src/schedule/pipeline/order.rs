@@ -136,7 +136,8 @@ fn runs_of_products(func: &Func, body: &[Inst]) -> Vec<usize> {
 }
 
 /// The first instruction of those before a loop in its region that these may stand before: behind what they use, behind
-/// other loops and what those leave under way, and behind all beside which the program may end.
+/// other loops and what those leave under way, and behind all beside which the program may end. A product alone is no reason: copies
+/// are under way while it waits for its own operands.
 fn earliest(func: &Func, around: Inst, insts: &[Inst], may_end: MayEnd<'_>) -> Inst {
     let mut used = BTreeSet::new();
     let mut uses = |inst: Inst| used.extend(func.op(inst).operands());
@@ -151,12 +152,18 @@ fn earliest(func: &Func, around: Inst, insts: &[Inst], may_end: MayEnd<'_>) -> I
     let own = regions.find(|insts| insts.contains(&around));
     let before = own.into_iter().flatten().take_while(|&&it| it != around);
     let before: Vec<Inst> = before.copied().collect();
+    let is_behind_loop = |op: &Op| matches!(op, Op::For(_) | Op::While(_) | Op::WaitProducts(_));
     let bound = |inst: Inst| {
         let results = func.inst(inst).results.iter();
         let op = func.op(inst);
-        let controls = matches!(op, Op::For(_) | Op::While(_) | Op::If(_));
-        let waits = matches!(op, Op::Settle(_) | Op::WaitProducts(_));
-        controls || waits || may_end(op) || results.copied().any(|it| used.contains(&it))
+        let mut holds = may_end(op) || is_behind_loop(op);
+        for region in op.regions() {
+            func.walk(region, &mut |inner| {
+                let op = func.op(inner);
+                holds |= may_end(op) || is_behind_loop(op);
+            });
+        }
+        holds || results.copied().any(|it| used.contains(&it))
     };
     let after = before.iter().rposition(|&inst| bound(inst));
     let mut free = before[after.map_or(0, |at| at + 1)..].iter();

@@ -52,7 +52,6 @@ const SPARED: &[Spared] = &[
     Spared {
         fault: BARRIER,
         functions: &[
-            "schedule/boxes_in_turn.bir @two",
             "schedule/nested.bir @single",
             "schedule/products_of_tf32.bir @nan",
             "schedule/rotated.bir @rotated",
