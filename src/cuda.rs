@@ -66,7 +66,7 @@ impl Gpu {
         let target = context.target().map_err(failed)?;
         if !target.gpu.mma.is_empty() && !target.gpu.holds_operands {
             static SAID: Once = Once::new();
-            SAID.call_once(|| log::warn!("unless an assembler is of CUDA 13.3 or later, attention stores what tensor cores would read in registers: name such a `ptxas` in `EXACTILE_PTXAS`"));
+            SAID.call_once(|| log::warn!("unless an assembler is of CUDA 13.3 or later, attention stores what tensor cores would read in registers: install a newer driver or toolkit, or name its `ptxas` in `EXACTILE_PTXAS`"));
         }
         Ok(Arc::new(Self {
             queues: Mutex::new(Queues::new(

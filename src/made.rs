@@ -1,12 +1,10 @@
 //! What makes code for GPUs, in a build with the feature `nvptx`. It needs no GPU.
 
-use std::sync::OnceLock;
-
 use exactile_core::ir::Grid;
 use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 use exactile_nvptx::{
-    Driver, EmitOptions, GridMapping, Ptx, assembler, emit_with, generator, keeps_operands,
+    EmitOptions, GridMapping, Ptx, assembler, emit_with, generator, keeps_operands,
 };
 
 use crate::cuda::{Gpu, GpuCode};
@@ -28,7 +26,7 @@ impl Gpu {
 
 /// Says what makes code, by versions, and for which machine where nobody knows the driver that assembles PTX.
 pub(crate) fn shipped(target: &Target) -> Result<(String, Target)> {
-    Ok((generator(), target.holding(keeps_operands(None))))
+    Ok((generator(), target.holding(keeps_operands(true))))
 }
 
 /// Has the compiler make what it makes first: from then on the end of the process waits for its work.
@@ -54,18 +52,14 @@ pub(crate) fn ptx(
     emit_with(func, &func.name, options).map_err(failed)
 }
 
-/// Has the `ptxas` that `EXACTILE_PTXAS` names make machine code; whether it names one.
+/// Has a `ptxas` that is named, or found where the driver's is too old, make machine code; whether there is one.
 pub(crate) fn assemble(ptx: &mut Ptx) -> Result<bool> {
     ptx.assemble().map_err(failed)
 }
 
-/// The programs that make code, by versions, that of the driver where no assembler is named; nothing where the
-/// assembler that is named is not there.
+/// The programs that make code, by versions; nothing where the assembler that is named is not there.
 pub(crate) fn maker() -> Option<String> {
-    static DRIVER: OnceLock<Option<i32>> = OnceLock::new();
-    let driver = || DRIVER.get_or_init(Driver::version);
     let assembler = assembler().ok()?;
-    let assembler = assembler.unwrap_or_else(|| format!("driver {:?}", driver()));
     Some(format!("{}, assembler {assembler}", generator()))
 }
 

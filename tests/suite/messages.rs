@@ -188,7 +188,7 @@ const TOLD: &[&str] = &[
     "target {}\ncompiler {}",
     "machine {target:?}\noptions {options:?}\nfacts {facts:?}\ngrid {grid:?}\n{}",
     "{}\nmade by {maker}\n{}",
-    "driver {:?}",
+    "driver {:?} {}",
     "{}, assembler {assembler}",
     "memory {parameter} {dtype} {name}",
     "assertion {}",

@@ -1,24 +1,28 @@
 //! NVIDIA's assembler and disassembler, for checks of the machine code without a GPU.
 //!
-//! Nothing at run time needs them: the driver compiles PTX itself, unless a `ptxas` is named.
+//! Nothing at run time needs them: the driver compiles PTX itself, unless a `ptxas` is named, or a product reads registers, an old driver may
+//! give these away, and a newer `ptxas` is found.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::generator;
 use crate::inlined::explained;
 use crate::ptx::{Ptx, names_lines};
+use crate::toolkits;
 
 /// Names a `ptxas`, which then assembles all kernels.
 const PTXAS: &str = "EXACTILE_PTXAS";
 
 /// The first CUDA whose assembler gives registers of lanes to nothing else while products of groups of warps read them, as drivers
 /// count. Source: release notes of CUDA 13.3.
-const KEEPS_OPERANDS: i32 = 13030;
+pub(crate) const KEEPS_OPERANDS: i32 = 13030;
 
 /// The programs `ptxas` and `nvdisasm`.
 #[derive(Clone, Debug)]
@@ -91,25 +95,44 @@ impl Assembler {
 }
 
 impl Ptx {
-    /// Has the `ptxas` that `EXACTILE_PTXAS` names make machine code; whether it names one. Without one, the driver
-    /// assembles.
+    /// Has the `ptxas` that `EXACTILE_PTXAS` names make machine code, or, where a product reads registers that the driver may give away,
+    /// one that is found; whether there is one. Without one, the driver assembles.
+    ///
+    /// The driver assembles one kernel at a time, whatever the threads; this runs on all of them.
     ///
     /// # Errors
     /// When the assembler does not run or refuses the text.
     pub fn assemble(&mut self) -> Result<bool> {
-        self.machine_code = machine_code(&self.text)?;
+        let ptxas = named().or_else(|| in_place_of_driver().filter(|_| self.reads_registers));
+        self.machine_code = ptxas.map(|it| machine_code(&it, &self.text)).transpose()?;
         Ok(self.machine_code.is_some())
     }
 }
 
-/// Whether what assembles kernels gives registers of lanes to nothing else while products of groups of warps read them: the `ptxas`
-/// that `EXACTILE_PTXAS` names, else that of a driver for this CUDA. One whose version nobody knows may not.
-pub fn keeps_operands(driver: Option<i32>) -> bool {
-    let cuda = match named() {
-        Some(ptxas) => version(&ptxas).ok().and_then(|it| cuda_of(&it)),
-        None => driver,
-    };
-    cuda.is_some_and(|cuda| cuda >= KEEPS_OPERANDS)
+/// Whether what assembles kernels whose products read registers gives these to nothing else meanwhile: the `ptxas` that `EXACTILE_PTXAS`
+/// names, else that of the driver, or one that is found where the driver's is older. `shipped` code is assembled by nobody knows which driver.
+pub fn keeps_operands(shipped: bool) -> bool {
+    if let Some(ptxas) = named() {
+        let cuda = version(&ptxas).ok().and_then(|it| cuda_of(&it));
+        return cuda.is_some_and(keeps);
+    }
+    !shipped && (driver().is_some_and(keeps) || in_place_of_driver().is_some())
+}
+
+fn keeps(cuda: i32) -> bool {
+    cuda >= KEEPS_OPERANDS
+}
+
+/// The CUDA that the driver is for.
+fn driver() -> Option<i32> {
+    static DRIVER: OnceLock<Option<i32>> = OnceLock::new();
+    *DRIVER.get_or_init(Driver::version)
+}
+
+/// What assembles kernels whose products read registers, where the driver may give these away and another assembler is found.
+fn in_place_of_driver() -> Option<PathBuf> {
+    let found = || toolkits::newest().map(Path::to_path_buf);
+    driver().filter(|&cuda| !keeps(cuda)).and_then(|_| found())
 }
 
 /// What `EXACTILE_PTXAS` names.
@@ -119,7 +142,7 @@ fn named() -> Option<PathBuf> {
 }
 
 /// The version of a `ptxas`, such as 13.0.88.
-fn version(ptxas: &Path) -> Result<String> {
+pub(crate) fn version(ptxas: &Path) -> Result<String> {
     let (text, _) = run(ptxas, &[OsStr::new("--version")])?;
     let release = text.split(" V").nth(1).unwrap_or_default();
     let release = release.split_whitespace().next().unwrap_or_default();
@@ -127,43 +150,44 @@ fn version(ptxas: &Path) -> Result<String> {
 }
 
 /// The CUDA of a version, as drivers count.
-fn cuda_of(version: &str) -> Option<i32> {
+pub(crate) fn cuda_of(version: &str) -> Option<i32> {
     let mut parts = version.split('.').map(|part| part.parse::<i32>().ok());
     let (major, minor) = (parts.next()??, parts.next()??);
     major.checked_mul(1000)?.checked_add(minor.checked_mul(10)?)
 }
 
-/// Machine code by the `ptxas` that `EXACTILE_PTXAS` names; nothing where it names none, and the driver
-/// assembles.
-///
-/// The driver assembles one kernel at a time, whatever the threads; this runs on all of them.
-///
-/// # Errors
-/// When the assembler does not run or refuses the text.
-pub fn machine_code(ptx: &str) -> Result<Option<Vec<u8>>> {
-    let Some(ptxas) = named() else {
-        return Ok(None);
-    };
+/// Machine code by a `ptxas`.
+fn machine_code(ptxas: &Path, ptx: &str) -> Result<Vec<u8>> {
     let folder = new_folder()?;
-    let code = cubin(&ptxas, ptx, &folder);
+    let code = cubin(ptxas, ptx, &folder);
     // What is left behind harms nobody.
     let _ = std::fs::remove_dir_all(&folder);
-    code.map(Some)
+    code
 }
 
-/// The `ptxas` that `EXACTILE_PTXAS` names, by its path, size and time of change; nothing where it names none.
+/// What assembles kernels: the `ptxas` that `EXACTILE_PTXAS` names, by its path, size and time of change, else the driver by its version, with
+/// the one that is found in its place for products that read registers.
 ///
 /// # Errors
 /// When there is no such file.
-pub fn assembler() -> Result<Option<String>> {
-    let Some(path) = named() else {
-        return Ok(None);
-    };
-    let absent = |error: std::io::Error| in_folder(&path, &error);
-    let metadata = path.metadata().map_err(absent)?;
+pub fn assembler() -> Result<String> {
+    if let Some(ptxas) = named() {
+        return identity(&ptxas);
+    }
+    let found = in_place_of_driver().map(|it| identity(&it)).transpose()?;
+    Ok(format!(
+        "driver {:?} {}",
+        driver(),
+        found.unwrap_or_default()
+    ))
+}
+
+fn identity(ptxas: &Path) -> Result<String> {
+    let absent = |error: std::io::Error| in_folder(ptxas, &error);
+    let metadata = ptxas.metadata().map_err(absent)?;
     let changed = metadata.modified().map_err(absent)?;
     let size = metadata.len();
-    Ok(Some(format!("{} {size} {changed:?}", path.display())))
+    Ok(format!("{} {size} {changed:?}", ptxas.display()))
 }
 
 /// A folder of its own: of what others left behind, or use now in another container, none is touched.

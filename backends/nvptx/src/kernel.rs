@@ -62,7 +62,7 @@ impl Context {
         let target = Target::of_capability((major, minor));
         #[cfg(feature = "llvm")]
         let target = target.map(|it| {
-            let keeps = it.gpu.mma.is_empty() || crate::keeps_operands(crate::Driver::version());
+            let keeps = it.gpu.mma.is_empty() || crate::keeps_operands(false);
             it.holding(keeps)
         });
         target.map_or_else(

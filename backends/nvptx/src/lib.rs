@@ -38,9 +38,11 @@ mod stored;
 mod stream;
 #[cfg(feature = "llvm")]
 mod target;
+#[cfg(feature = "llvm")]
+mod toolkits;
 
 #[cfg(feature = "llvm")]
-pub use assemble::{Assembled, Assembler, assembler, keeps_operands, machine_code};
+pub use assemble::{Assembled, Assembler, assembler, keeps_operands};
 pub use buffer::DeviceBuffer;
 #[cfg(feature = "llvm")]
 pub use codegen::{EmitOptions, emit, emit_with};

@@ -25,6 +25,9 @@ pub struct Ptx {
     pub(crate) grid: GridMapping,
     /// Whether it waits for the launch before, which may still run when it begins.
     pub(crate) begins_early: bool,
+    /// Whether a product reads an operand from registers, of text that was just made.
+    #[cfg(feature = "llvm")]
+    pub(crate) reads_registers: bool,
 }
 
 impl Ptx {

@@ -160,6 +160,8 @@ fn kernel(words: &mut SplitWhitespace<'_>) -> Option<Ptx> {
             LATE => false,
             _ => return None,
         },
+        #[cfg(feature = "llvm")]
+        reads_registers: false,
         text: String::new(),
         machine_code: None,
         llvm_before: String::new(),

@@ -100,6 +100,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             shared_bytes,
             grid: options.grid,
             begins_early,
+            reads_registers: reads_registers(func),
         })
     }
 
@@ -392,4 +393,10 @@ fn exclusive_parameters(func: &Func) -> BTreeSet<usize> {
     (0..func.parameters.len())
         .filter(|&index| !has_barrier || !written(index))
         .collect()
+}
+
+/// Whether a product reads an operand from registers.
+fn reads_registers(func: &Func) -> bool {
+    let mut insts = func.all_insts().into_iter();
+    insts.any(|inst| matches!(func.op(inst), Op::GroupMma(op) if op.a_offset.is_none()))
 }
