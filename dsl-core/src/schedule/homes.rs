@@ -244,19 +244,18 @@ impl Housing<'_> {
                 let made = buffer_of(self.at.func, *value, of);
                 let insts = &mut self.at.func.region_mut(self.at.region).insts;
                 let at = insts.iter().position(|inst| inst == load);
-                let mut rest = insts.split_off(at.unwrap_or(insts.len()));
-                rest.retain(|inst| inst != load);
+                let behind = insts.split_off(at.map_or(insts.len(), |at| at + 1));
                 // What is copied once starts where it is loaded, unless the program may end before the product.
-                let (slot, rest) = if self.may_end_in(&rest) || self.around().is_some() {
-                    self.at.func.region_mut(self.at.region).insts.extend(rest);
+                let (slot, behind) = if self.may_end_in(&behind) || self.around().is_some() {
+                    self.at.func.region_mut(self.at.region).insts.extend(behind);
                     (slot, Vec::new())
                 } else {
-                    (self.at.int32(0), rest)
+                    (self.at.int32(0), behind)
                 };
                 let (region, at) = self.outside(true);
                 let buffer = self.buffer(made, region, at);
                 self.at.append(copy_of(boxed, buffer, slot), &[]);
-                self.at.func.region_mut(self.at.region).insts.extend(rest);
+                self.at.func.region_mut(self.at.region).insts.extend(behind);
                 buffer
             }
             Source::BoxBefore(load, value, boxed) => self.boxed_before((*load, *value), boxed, of),
@@ -418,6 +417,7 @@ impl Housing<'_> {
         if let Some(load) = func.definitions()[value]
             && let Op::LoadBox(op) = func.op(load)
             && loops_around(func, load).is_empty()
+            && is_counted(func, self.at.inst)
         {
             return Source::BoxBefore(load, value, op.clone());
         }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlacedFunc;
 use super::homes::is_grouped;
+use super::nest::loops_around;
 use super::pipeline::{LONGEST_STEP, before_end};
 use super::read_back::insert_before;
 use crate::builder::Builder;
@@ -82,6 +83,11 @@ impl Rotation {
             load || matches!(op, Op::LoadBox(_)) || func.is_pure(inst)
         };
         let body = Body::new(func, op)?;
+        // What a loop in loops has counted of its boxes goes on in its next run, and in no other place than its body.
+        let boxed = |&inst: &Inst| matches!(func.op(inst), Op::LoadBox(_));
+        if body.insts.iter().any(boxed) && !loops_around(func, inst).is_empty() {
+            return None;
+        }
         let plain = body.insts.iter().all(|&inst| plain(inst));
         let front = Some(&body).filter(|_| ahead && plain)?.front()?;
         Some(body.divide(inst, op, &front))

@@ -152,7 +152,16 @@ fn earliest(func: &Func, around: Inst, insts: &[Inst], may_end: MayEnd<'_>) -> I
     let own = regions.find(|insts| insts.contains(&around));
     let before = own.into_iter().flatten().take_while(|&&it| it != around);
     let before: Vec<Inst> = before.copied().collect();
-    let is_behind_loop = |op: &Op| matches!(op, Op::For(_) | Op::While(_) | Op::WaitProducts(_));
+    let of_loop = |sums: Value| {
+        let mut loops = before
+            .iter()
+            .filter(|&&it| matches!(func.op(it), Op::For(_)));
+        loops.any(|&it| func.inst(it).results.contains(&sums))
+    };
+    let is_behind_loop = |op: &Op| {
+        let is_loop = matches!(op, Op::For(_) | Op::While(_) | Op::WaitProducts(_));
+        is_loop || matches!(op, Op::Settle(op) if of_loop(op.x))
+    };
     let bound = |inst: Inst| {
         let results = func.inst(inst).results.iter();
         let op = func.op(inst);

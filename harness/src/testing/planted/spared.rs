@@ -36,6 +36,7 @@ const SPARED: &[Spared] = &[
             "reduce/accumulators.bir @rows",
             "scan/tree.bir @long",
             "sort/in_loops.bir @counted",
+            "schedule/chained_in_turn.bir @chained",
             "schedule/place.bir @asked",
             "tiles/join.bir @two_numbers",
         ],
@@ -52,6 +53,7 @@ const SPARED: &[Spared] = &[
     Spared {
         fault: BARRIER,
         functions: &[
+            "schedule/boxes_in_turn.bir @two",
             "schedule/nested.bir @single",
             "schedule/products_of_tf32.bir @nan",
             "schedule/rotated.bir @rotated",
@@ -132,6 +134,22 @@ const SPARED: &[Spared] = &[
     Spared {
         fault: "pipeline: a barrier is missing",
         functions: &["schedule/nested.bir @ends"],
+    },
+    // One group of warps, as above. Before the loop the barriers of slots are made in two places, and nothing waits for the first of them
+    // before the second.
+    Spared {
+        fault: BARRIER,
+        functions: &[
+            "schedule/boxed_once.bir @guarded",
+            "schedule/boxed_once.bir @rotated",
+        ],
+    },
+    Spared {
+        fault: "homes: a barrier is missing",
+        functions: &[
+            "schedule/boxed_once.bir @rotated",
+            "schedule/chained_in_turn.bir @chained",
+        ],
     },
     // All meet while results leave, between the products of a run and the first copies of the next one.
     Spared {
@@ -223,7 +241,10 @@ const SPARED: &[Spared] = &[
     // Boxes are cut off at the extents: an iteration that is none adds zeros.
     Spared {
         fault: "rotate: the first iteration runs whether there is one or not",
-        functions: &["schedule/released.bir @apart"],
+        functions: &[
+            "schedule/boxed_once.bir @rotated",
+            "schedule/released.bir @apart",
+        ],
     },
     // Lanes bring one operand and meet at the head of each iteration, where the other one's slots are waited for: either is
     // enough for what both keep apart.
