@@ -18,6 +18,7 @@ use exactile_harness::bench::{
 use exactile_harness::cases::subjects::{Size, sizes, subjects};
 
 use super::progress::Progress;
+use super::settings::Stated;
 
 use compile::Compile;
 use launch::Launch;
@@ -69,6 +70,8 @@ pub(crate) struct Bench {
     /// What the settings are drawn by
     #[arg(long, default_value_t = 0, requires = "sample")]
     seed: u64,
+    #[command(flatten)]
+    stated: Stated,
     /// Begin no kernel after so many seconds
     #[arg(long, default_value_t = 1e6)]
     stop_after: f64,
@@ -225,6 +228,11 @@ impl Bench {
         }
         if !self.only.is_empty() {
             subjects.retain(|subject| self.only.iter().any(|wanted| subject.is(wanted)));
+        }
+        if let Some(setting) = self.stated.setting() {
+            for subject in &mut subjects {
+                subject.candidates = vec![setting];
+            }
         }
         Ok(subjects)
     }

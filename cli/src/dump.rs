@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use exactile::text_kernel::TextKernel;
-use exactile::{Bounds, ListingStage, Options, Result, Target};
+use exactile::{Bounds, Error, ListingStage, Options, Result, Target};
 use exactile_core::pipeline;
 use exactile_harness::cases::ready::{Ready, ready};
-use exactile_kernels::Setting;
 
-use super::settings::Settings;
+use super::settings::{Settings, Tile};
 
 /// Prints what a stage of the compiler makes of a kernel.
 #[derive(Args)]
@@ -29,6 +28,8 @@ pub(crate) struct Dump {
     unchecked: bool,
     #[command(flatten)]
     settings: Settings,
+    #[command(flatten)]
+    tile: Tile,
 }
 
 impl Dump {
@@ -42,6 +43,12 @@ impl Dump {
         let found = ready.find(|it| is_asked(it.kernel()) || is_asked(&it.name));
         if let Some(ready) = found {
             return self.launches(&ready, &options);
+        }
+        if self.tile.is_stated() {
+            return Err(Error::Invalid(format!(
+                "`--block` and `--width` are of a ready kernel, found the kernel in text form `{}`",
+                self.kernel.display()
+            )));
         }
         let kernel = TextKernel::read(&self.kernel, options)?;
         super::print(&match self.stage {
@@ -72,12 +79,7 @@ impl Dump {
                 | ListingStage::Ptx,
             ) => self.target,
         };
-        let setting = Setting {
-            schedule: options.schedule,
-            determinism: options.determinism,
-            ..Setting::default()
-        };
-        for job in ready.jobs(&target, &setting)? {
+        for job in ready.jobs(&target, &self.tile.setting(options))? {
             let inspection = job.inspect(target, options.bounds)?;
             super::print(&match self.stage {
                 Stage::Listing(stage) => inspection.text(stage)?,

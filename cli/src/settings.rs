@@ -2,6 +2,7 @@
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use exactile::{Bounds, Determinism, IntoGrid, Options, Schedule, ScheduleField};
+use exactile_kernels::Setting;
 
 /// How kernels are compiled.
 #[derive(Args, Clone)]
@@ -22,6 +23,53 @@ impl Settings {
             bounds: Bounds::Checked,
             schedule: self.schedule.0,
         }
+    }
+}
+
+/// The extents of a ready kernel's tile.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct Tile {
+    /// The tile size that a ready kernel varies, such as the rows of a tile; 0 leaves it to the kernel
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    block: usize,
+    /// The second extent that a ready kernel varies, such as the columns of a tile; 0 leaves it to the kernel
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    width: usize,
+}
+
+impl Tile {
+    pub(crate) fn is_stated(self) -> bool {
+        self.block != 0 || self.width != 0
+    }
+
+    /// With these options.
+    pub(crate) fn setting(self, options: &Options) -> Setting {
+        Setting {
+            block: self.block,
+            width: self.width,
+            schedule: options.schedule,
+            determinism: options.determinism,
+        }
+    }
+}
+
+/// What a tuner would choose.
+#[derive(Args, Clone)]
+pub(crate) struct Stated {
+    #[command(flatten)]
+    tile: Tile,
+    #[command(flatten)]
+    schedule: Scheduled,
+}
+
+impl Stated {
+    /// A setting of which something is stated.
+    pub(crate) fn setting(&self) -> Option<Setting> {
+        let options = Options {
+            schedule: self.schedule.0,
+            ..Options::default()
+        };
+        Some(self.tile.setting(&options)).filter(|setting| *setting != Setting::default())
     }
 }
 
