@@ -9,7 +9,6 @@
 //! where warps release slots, such copies come before all else, so that they need not wait for those of the iteration before.
 
 mod copies;
-mod first;
 mod nested;
 mod order;
 mod releases;
@@ -31,8 +30,6 @@ use crate::ir::{
 use crate::passes::dce::dce;
 use crate::passes::indices::Indices;
 use crate::target::Target;
-
-use first::is_small;
 
 /// The deepest pipeline.
 pub const MAX_STAGES: i64 = 8;
@@ -136,16 +133,10 @@ fn pipelined(
     };
     let mut rings = BTreeMap::new();
     let uses = Uses::new(&func, indices, target);
-    let counted = is_counted(&func, inst);
-    let mut boxed = false;
-    func.walk(op.body, &mut |inner| {
-        boxed |= counted && matches!(func.op(inner), Op::CopyBox(_));
-    });
     let ahead = Ahead::find(&func, op.body, &mut |load| {
         let found = uses
             .ring(load)
-            .filter(|_| !matches!(func.op(load), Op::CopyBox(_)) || counted)
-            .filter(|found| found.fed.is_some() || !boxed || !is_small(&func, load));
+            .filter(|_| !matches!(func.op(load), Op::CopyBox(_)) || is_counted(&func, inst));
         found.is_some_and(|found| rings.insert(load, found).is_none())
     });
     if ahead.loads.is_empty() {
@@ -225,8 +216,6 @@ impl Pipeliner {
             func.set_layout(result, layout);
         }
         let behind = nest.map(|nest| self.go_on(nest, (inst, &op), releases));
-        let first = self.loads_first(may_end);
-        let insts = [first, insts].concat();
         let overlap = self.compose(slot, (insts, &ahead, &released), next);
         let func = self.builder.func_mut();
         op.init.extend(state);
