@@ -44,13 +44,13 @@ impl Dump {
         if let Some(ready) = found {
             return self.launches(&ready, &options);
         }
+        let kernel = TextKernel::read(&self.kernel, options)?;
         if self.tile.is_stated() {
             return Err(Error::Invalid(format!(
                 "`--block` and `--width` are of a ready kernel, found the kernel in text form `{}`",
                 self.kernel.display()
             )));
         }
-        let kernel = TextKernel::read(&self.kernel, options)?;
         super::print(&match self.stage {
             Stage::Listing(stage) => kernel.listing(stage)?,
             Stage::Pipeline(name) => kernel.after(name, &self.target)?,
