@@ -388,19 +388,33 @@ impl Assigner<'_> {
         }
         let mut fruitless = EntityMap::filled(self.func.value_count(), false);
         for index in 0..self.insts.len() {
-            let inst = self.insts[index];
-            let data = self.func.inst(inst);
-            let tile = matches!(data.op, Op::Load(_)) && !self.func.ty(data.results[0]).is_scalar();
-            if tile
-                && let Some((chain, layout)) =
-                    self.demand(data.results[0], &uses, &mut fruitless)?
-            {
-                for value in chain {
-                    self.layouts[value] = Some(Rc::clone(&layout));
+            for (loaded, branches) in self.loaded(self.insts[index], &uses) {
+                if let Some((chain, layout)) = self.demand(loaded, &uses, &mut fruitless)? {
+                    for value in chain.into_iter().chain(branches) {
+                        self.layouts[value] = Some(Rc::clone(&layout));
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    /// The tiles that an instruction loads: its own, or what either branch loads for it alone, with that.
+    fn loaded(&self, inst: Inst, uses: &EntityMap<Value, Vec<Inst>>) -> Vec<(Value, Vec<Value>)> {
+        let is_load = |value: &Value| {
+            let made = self.definitions[*value].map(|inst| self.func.op(inst));
+            matches!(made, Some(Op::Load(_))) && uses[*value].len() == 1
+        };
+        let mut found = Vec::new();
+        if let Op::Load(_) = self.func.op(inst) {
+            found.push((self.func.inst(inst).results[0], Vec::new()));
+        } else if let Op::If(_) = self.func.op(inst) {
+            let carried = self.func.carried(inst).into_iter();
+            let loaded = carried.filter(|it| it.yielded.iter().all(is_load));
+            found.extend(loaded.map(|it| (it.result, it.yielded)));
+        }
+        found.retain(|&(value, _)| !self.func.ty(value).is_scalar());
+        found
     }
 
     /// The values computed from `loaded` on the way to its only use, a broadcast into a computed

@@ -9,6 +9,7 @@
 //! where warps release slots, such copies come before all else, so that they need not wait for those of the iteration before.
 
 mod copies;
+mod first;
 mod nested;
 mod order;
 mod releases;
@@ -30,6 +31,8 @@ use crate::ir::{
 use crate::passes::dce::dce;
 use crate::passes::indices::Indices;
 use crate::target::Target;
+
+use first::{has_boxes, is_small};
 
 /// The deepest pipeline.
 pub const MAX_STAGES: i64 = 8;
@@ -133,10 +136,13 @@ fn pipelined(
     };
     let mut rings = BTreeMap::new();
     let uses = Uses::new(&func, indices, target);
+    let counted = is_counted(&func, inst);
+    let boxed = counted && has_boxes(&func, op.body);
     let ahead = Ahead::find(&func, op.body, &mut |load| {
         let found = uses
             .ring(load)
-            .filter(|_| !matches!(func.op(load), Op::CopyBox(_)) || is_counted(&func, inst));
+            .filter(|_| !matches!(func.op(load), Op::CopyBox(_)) || counted)
+            .filter(|found| found.fed.is_some() || !boxed || !is_small(&func, load));
         found.is_some_and(|found| rings.insert(load, found).is_none())
     });
     if ahead.loads.is_empty() {
@@ -209,13 +215,9 @@ impl Pipeliner {
                 this.release(&op, slot);
             }
         });
-        let func = self.builder.func_mut();
-        for &value in &state {
-            let (ty, layout) = (func.ty(value), func.layout(value));
-            let result = func.add_result(inst, ty);
-            func.set_layout(result, layout);
-        }
+        self.add_results(inst, &state);
         let behind = nest.map(|nest| self.go_on(nest, (inst, &op), releases));
+        let insts = [self.loads_first(may_end), insts].concat();
         let overlap = self.compose(slot, (insts, &ahead, &released), next);
         let func = self.builder.func_mut();
         op.init.extend(state);
@@ -231,6 +233,16 @@ impl Pipeliner {
         self.begin((inst, outermost), (begun, before), may_end);
         if let Some(behind) = behind {
             behind.apply(self.builder.func_mut(), inst);
+        }
+    }
+
+    /// Results of the loop for what it carries in addition.
+    fn add_results(&mut self, inst: Inst, state: &[Value]) {
+        let func = self.builder.func_mut();
+        for &value in state {
+            let (ty, layout) = (func.ty(value), func.layout(value));
+            let result = func.add_result(inst, ty);
+            func.set_layout(result, layout);
         }
     }
 
