@@ -51,6 +51,8 @@ struct Stored {
     buffer: Inst,
     store: Inst,
     value: Value,
+    /// Products outside of the loop that read it too.
+    others: Vec<Inst>,
 }
 
 impl Pair {
@@ -193,6 +195,11 @@ impl Pair {
         {
             (op.b, op.b_slot) = (value, b_slot);
         }
+        for &other in &self.stored.others {
+            if let Op::DotSlots(op) = &mut func.inst_mut(other).op {
+                op.b = value;
+            }
+        }
         self.together(func);
     }
 
@@ -252,13 +259,17 @@ impl Pair {
 }
 
 impl Stored {
-    /// What an instruction alone reads from a buffer, and what is the same everywhere and stored before the loop.
+    /// What an instruction of a loop reads from a buffer, and what is the same everywhere and stored before that loop.
     fn find(func: &Func, buffer: Value, reader: Inst) -> Option<Self> {
         let made = func.definitions()[buffer]?;
         let one = matches!(func.ty(buffer).buffer(), Some((_, 1)));
         let insts = func.all_insts().into_iter();
         let users = insts.filter(|&it| it != reader && func.op(it).operands().contains(&buffer));
-        let users: Vec<Inst> = users.collect();
+        let second = |&it: &Inst| {
+            let op = func.op(it);
+            matches!(op, Op::DotSlots(op) if op.b == buffer && op.a != buffer)
+        };
+        let (others, users): (Vec<Inst>, Vec<Inst>) = users.partition(second);
         let &[store] = &users[..] else { return None };
         let Op::SlotStore(op) = func.op(store) else {
             return None;
@@ -269,12 +280,14 @@ impl Stored {
         })?;
         let (dtype, _) = func.ty(buffer).buffer()?;
         chunked_slot(&dim_bits(&func.ty(buffer).shape), 1, dtype)?;
-        let inside = func.region(region).insts.contains(&reader);
+        let own = &func.region(region).insts;
+        let inside = own.contains(&reader) || !others.iter().all(|it| own.contains(it));
         (one && !inside).then_some(Self {
             region,
             buffer: made,
             store,
             value: op.value,
+            others,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Puts the operands of products that groups of warps compute into slots of shared memory.
 
+mod before;
 mod copied;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,6 @@ use super::nest::{is_counted, loops_around, runs_before};
 use super::{MayEnd, PlacedFunc};
 use crate::diagnostic::Diagnostics;
 use crate::ir::op::Control;
-use crate::ir::operand::may_be_transposed;
 use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Type, Value, op};
 use crate::layout::LinearLayout;
 use crate::layout::group::Multiplied;
@@ -32,31 +32,49 @@ pub fn homes(func: PlacedFunc, gpu: &Gpu, may_end: MayEnd<'_>) -> Result<PlacedF
         return Ok(func);
     }
     let mut func = func.into_inner();
-    let mut stored = Vec::new();
     let turns = runs_of_boxed(&mut func, &found);
-    for region in func.all_regions() {
+    let mut homes = Homes {
+        dots: found,
+        stored: Vec::new(),
+        turns,
+        holds_operands: gpu.holds_operands,
+        may_end,
+    };
+    let body = func.body();
+    homes.region(&mut func, body);
+    without_copied(&mut func);
+    PlacedFunc::new(func)
+}
+
+/// What is known of the operands of a function.
+struct Homes<'a> {
+    dots: Vec<Inst>,
+    stored: Vec<Stored>,
+    /// How often the bodies of loops in loops have run before.
+    turns: BTreeMap<Region, Value>,
+    holds_operands: bool,
+    may_end: MayEnd<'a>,
+}
+
+impl Homes<'_> {
+    /// Makes the dots of a region, and of those in it, ones of slots, in the order in which they run.
+    fn region(&mut self, func: &mut Func, region: Region) {
         for inst in std::mem::take(&mut func.region_mut(region).insts) {
-            if found.contains(&inst)
+            if self.dots.contains(&inst)
                 && let Op::Dot(op) = func.op(inst).clone()
             {
                 let mut housing = Housing {
-                    at: Appender {
-                        func: &mut func,
-                        region,
-                        inst,
-                    },
-                    stored: &mut stored,
-                    turns: &turns,
-                    holds_operands: gpu.holds_operands,
-                    may_end,
+                    at: Appender { func, region, inst },
+                    homes: self,
                 };
                 housing.whole(&op);
             }
             func.region_mut(region).insts.push(inst);
+            for inner in func.op(inst).regions() {
+                self.region(func, inner);
+            }
         }
     }
-    without_copied(&mut func);
-    PlacedFunc::new(func)
 }
 
 /// How often each body of a loop in loops has run before that has products of boxes.
@@ -112,6 +130,8 @@ enum Source {
     Box(Inst, Value, op::LoadBox),
     /// A bulk copy brings what this instruction loads, in no loop, once before all loops around.
     BoxBefore(Inst, Value, op::LoadBox),
+    /// An earlier product of the region, or of a loop in it, had it stored to this buffer.
+    Stored(Value),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -121,21 +141,22 @@ enum When {
 }
 
 /// What brings the operands of a dot to shared memory, as it is appended to a region.
-struct Housing<'a> {
+struct Housing<'a, 'b> {
     /// Appends at the place of the dot.
     at: Appender<'a>,
-    stored: &'a mut Vec<Stored>,
-    /// How often the bodies of loops in loops have run before.
-    turns: &'a BTreeMap<Region, Value>,
-    holds_operands: bool,
-    may_end: MayEnd<'a>,
+    homes: &'a mut Homes<'b>,
 }
 
-impl Housing<'_> {
+impl Housing<'_, '_> {
     /// Makes the dot one of slots.
     fn whole(&mut self, op: &op::Dot) {
         let slot = self.at.int32(0);
-        let sources = [self.source(op, op.a), self.source(op, op.b)];
+        let dtype = self.at.func.ty(op.a).dtype().unwrap_or(DType::F16);
+        let of = [1, 0].map(|products| Multiplied { dtype, products });
+        let sources = [
+            self.source(op, (op.a, of[0])),
+            self.source(op, (op.b, of[1])),
+        ];
         let boxed = |source: &Source| matches!(source, Source::Box(..));
         let turn = sources.iter().any(boxed).then(|| match self.iteration() {
             Some(turn) => {
@@ -145,8 +166,6 @@ impl Housing<'_> {
             }
             None => slot,
         });
-        let dtype = self.at.func.ty(op.a).dtype().unwrap_or(DType::F16);
-        let of = [1, 0].map(|products| Multiplied { dtype, products });
         let buffers = [0, 1].map(|at| self.housed(&sources[at], of[at], slot));
         let boxes = sources
             .iter()
@@ -162,7 +181,8 @@ impl Housing<'_> {
             Source::Lanes(_, When::Before)
             | Source::Held(_)
             | Source::Box(..)
-            | Source::BoxBefore(..) => None,
+            | Source::BoxBefore(..)
+            | Source::Stored(_) => None,
         });
         let here: Vec<(Value, Multiplied, Value)> = here.collect();
         if !here.is_empty() {
@@ -197,7 +217,8 @@ impl Housing<'_> {
         let region = self.at.region;
         let insts = &self.at.func.region(region).insts;
         let barrier = insts[insts.len() - 1];
-        self.stored
+        self.homes
+            .stored
             .extend(stored.into_iter().map(|(value, of, buffer)| Stored {
                 value,
                 of,
@@ -207,27 +228,10 @@ impl Housing<'_> {
             }));
     }
 
-    /// The buffer to which an operand has been stored in a region, before an instruction of it.
-    fn stored_before(
-        &self,
-        (value, of): (Value, Multiplied),
-        region: Region,
-        at: usize,
-    ) -> Option<Value> {
-        let insts = &self.at.func.region(region).insts;
-        let before = &insts[..at.min(insts.len())];
-        let mut found = self.stored.iter();
-        let found = found.find(|it| {
-            let alike = it.of == of || may_be_transposed(of.dtype);
-            it.value == value && alike && it.region == region && before.contains(&it.barrier)
-        });
-        found.map(|found| found.buffer)
-    }
-
     /// Appends what brings an operand to a slot; returns its buffer, or the operand where lanes hold it.
     fn housed(&mut self, source: &Source, of: Multiplied, slot: Value) -> Value {
         match source {
-            &Source::Held(value) => value,
+            &Source::Held(value) | &Source::Stored(value) => value,
             &Source::Lanes(value, When::Before) => self.housed_before(value, of),
             &Source::Lanes(value, When::Here) => {
                 let made = buffer_of(self.at.func, value, of);
@@ -267,97 +271,12 @@ impl Housing<'_> {
         let func = &*self.at.func;
         let mut ends = false;
         for &inst in insts {
-            ends |= (self.may_end)(func.op(inst));
+            ends |= (self.homes.may_end)(func.op(inst));
             for region in func.op(inst).regions() {
-                func.walk(region, &mut |it| ends |= (self.may_end)(func.op(it)));
+                func.walk(region, &mut |it| ends |= (self.homes.may_end)(func.op(it)));
             }
         }
         ends
-    }
-
-    /// Copies an operand that is loaded in no loop, and waits for it before all loops around; returns its buffer. The copy starts
-    /// where it is loaded, or where the region of the loops begins, unless the program may end between.
-    fn boxed_before(
-        &mut self,
-        (load, value): (Inst, Value),
-        boxed: &op::LoadBox,
-        of: Multiplied,
-    ) -> Value {
-        let (region, at) = self.outside(true);
-        if let Some(buffer) = self.stored_before((value, of), region, at) {
-            return buffer;
-        }
-        let inner = std::mem::replace(&mut self.at.region, self.at.func.add_region());
-        let made = buffer_of(self.at.func, value, of);
-        let buffer = self.buffer(made, self.at.region, usize::MAX);
-        let slot = self.at.int32(0);
-        self.at.append(copy_of(boxed, buffer, slot), &[]);
-        let apart = std::mem::replace(&mut self.at.region, inner);
-        let copy = std::mem::take(&mut self.at.func.region_mut(apart).insts);
-        let loc = self.at.func.inst(self.at.inst).loc.clone();
-        let wait = op::WaitBox {
-            buffer,
-            slot,
-            turn: slot,
-        };
-        let wait = self.at.func.add_inst(Op::WaitBox(wait), &[], loc);
-        let outer = &self.at.func.region(region).insts;
-        let at = at.min(outer.len());
-        let loaded = outer[..at].iter().position(|&inst| inst == load);
-        let start = loaded.map_or(0, |place| place + 1);
-        let ends = self.may_end_in(&self.at.func.region(region).insts[start..at]);
-        let start = if ends { at } else { start };
-        let outer = &mut self.at.func.region_mut(region).insts;
-        outer.insert(at, wait);
-        outer.splice(start..start, copy);
-        self.stored.push(Stored {
-            value,
-            of,
-            buffer,
-            region,
-            barrier: wait,
-        });
-        buffer
-    }
-
-    /// Stores an operand that the loop around does not change to a slot of its own before that loop; returns its buffer.
-    fn housed_before(&mut self, value: Value, of: Multiplied) -> Value {
-        let (region, at) = self.outside(false);
-        if let Some(buffer) = self.stored_before((value, of), region, at) {
-            return buffer;
-        }
-        let buffer = self.buffer(buffer_of(self.at.func, value, of), region, at);
-        let own = self.at.func.region(self.at.region).insts.iter().copied();
-        let mut made = own.filter(|&inst| self.at.func.inst(inst).results.contains(&value));
-        let constant = made.next();
-        let inner = std::mem::replace(&mut self.at.region, self.at.func.add_region());
-        let value = match constant {
-            Some(inst) => {
-                let layout = self.at.func.layout(value);
-                let again = self
-                    .at
-                    .value(self.at.func.op(inst).clone(), self.at.func.ty(value));
-                self.at.func.set_layout(again, layout);
-                again
-            }
-            None => value,
-        };
-        let slot = self.at.int32(0);
-        let store = op::SlotStore {
-            value,
-            buffer,
-            slot,
-        };
-        self.at.append(Op::SlotStore(store), &[]);
-        self.show(vec![(value, of, buffer)]);
-        let apart = std::mem::replace(&mut self.at.region, inner);
-        let insts = std::mem::take(&mut self.at.func.region_mut(apart).insts);
-        let outer = &mut self.at.func.region_mut(region).insts;
-        let after = (at + 1).min(outer.len());
-        outer.splice(after..after, insts);
-        let stored = self.stored.last_mut();
-        stored.expect("broken invariant: it was shown").region = region;
-        buffer
     }
 
     /// A buffer for an operand, made at this place of a region or at its end.
@@ -404,7 +323,7 @@ impl Housing<'_> {
     }
 
     /// Where an operand of the dot comes from.
-    fn source(&self, op: &op::Dot, value: Value) -> Source {
+    fn source(&self, op: &op::Dot, (value, of): (Value, Multiplied)) -> Source {
         let func = &*self.at.func;
         let own = func.region(self.at.region).insts.iter().copied();
         let mut made = own.filter(|&inst| func.inst(inst).results.contains(&value));
@@ -424,23 +343,23 @@ impl Housing<'_> {
         let place = |value: Value| func.layout(value).map(|layout| func.linear(layout));
         let is_first = value == op.a && value != op.b;
         let held = || held_operand(func, op.a, op.b);
-        if self.holds_operands && is_first && place(value) == held().as_ref() {
+        if self.homes.holds_operands && is_first && place(value) == held().as_ref() {
             return Source::Held(value);
         }
         let parameters = &func.region(self.at.region).parameters;
         let is_constant = |inst: Inst| matches!(func.op(inst), Op::Constant(_));
         let computed = own.is_some_and(|inst| !is_constant(inst));
         let changes = computed || parameters.contains(&value);
-        let when = match self.around() {
-            Some(_) if !changes => When::Before,
-            Some(_) | None => When::Here,
-        };
-        Source::Lanes(value, when)
+        if self.around().is_some() && !changes {
+            return Source::Lanes(value, When::Before);
+        }
+        let stored = self.stored_before((value, of), self.at.region, usize::MAX);
+        stored.map_or(Source::Lanes(value, When::Here), Source::Stored)
     }
 
     /// The number of the iteration of the loop around, if there is one.
     fn iteration(&mut self) -> Option<Value> {
-        if let Some(&turn) = self.turns.get(&self.at.region) {
+        if let Some(&turn) = self.homes.turns.get(&self.at.region) {
             return Some(turn);
         }
         let (_, around) = self.around()?;

@@ -82,6 +82,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         emitter.builder.position_at_end(entry);
         let begins_early = emitter.begin_early()?;
         emitter.bind_parameters(&hidden, &maps)?;
+        emitter.fetch_maps()?;
         emitter.share(shared_bytes)?;
         emitter.find_program()?;
         emitter.insts(&func.region(func.body()).insts)?;

@@ -79,6 +79,17 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
+    /// The first thread asks for all maps as soon as it runs, so that the first copy by each need not (PTX ISA, "prefetch").
+    pub(super) fn fetch_maps(&self) -> Result<()> {
+        let text = "{ .reg .pred first; .reg .b32 thread; mov.u32 thread, %tid.x; setp.eq.u32 first, thread, 0;\n\
+                    @first prefetch.tensormap [$0]; }";
+        for (_, map) in &self.hidden.maps {
+            let address = self.builder.build_ptr_to_int(*map, self.int_type(64), "")?;
+            self.together(text.to_string(), &[address])?;
+        }
+        Ok(())
+    }
+
     /// A text on the address of a barrier, which is `$0`.
     fn on_word(&self, word: (Value, Value), text: &str, others: &[IntValue<'c>]) -> Result<()> {
         let word = self.shared_address(DType::U64, word)?;

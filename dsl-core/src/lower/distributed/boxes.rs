@@ -2,7 +2,7 @@
 //! has come: the first warp starts a copy, all wait for its phase. Where warps release slots, each has a second barrier,
 //! at which they all arrive, and for which the first warp waits before it fills the slot anew.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Lowering, Result};
 use crate::ir::operand::chunk_bits;
@@ -58,22 +58,33 @@ struct Parts {
     steps: Vec<([u32; 2], u32)>,
 }
 
-/// The buffers for boxes behind which all warps must meet once: the last of those that are made one after the other.
-pub(super) fn meeting_behind(block: &Func) -> BTreeSet<Value> {
-    let buffer = |inst: Inst| {
-        let made = matches!(block.op(inst), Op::Buffer(_));
-        let value = made.then(|| block.inst(inst).results[0])?;
-        takes_boxes(block, value).then_some(value)
-    };
-    let mut found = BTreeSet::new();
-    for region in block.all_regions() {
-        let insts = &block.region(region).insts;
-        for (at, &inst) in insts.iter().enumerate() {
-            let next = insts.get(at + 1).and_then(|&next| buffer(next));
-            found.extend(buffer(inst).filter(|_| next.is_none()));
+/// The buffers for boxes of each region, in the order in which they are made.
+pub(super) struct BoxBuffers {
+    /// Of the first buffer of a region all of its region.
+    begun: BTreeMap<Value, Vec<Value>>,
+    /// The first of those that are made one after the other.
+    first: BTreeSet<Value>,
+}
+
+impl BoxBuffers {
+    pub(super) fn of(block: &Func) -> Self {
+        let buffer = |inst: Inst| {
+            let made = matches!(block.op(inst), Op::Buffer(_));
+            let value = made.then(|| block.inst(inst).results[0])?;
+            takes_boxes(block, value).then_some(value)
+        };
+        let (mut begun, mut first) = (BTreeMap::new(), BTreeSet::new());
+        for region in block.all_regions() {
+            let insts = block.region(region).insts.iter();
+            let buffers: Vec<Option<Value>> = insts.map(|&inst| buffer(inst)).collect();
+            for run in buffers.chunk_by(|a, b| a.is_some() == b.is_some()) {
+                first.extend(run.first().copied().flatten());
+            }
+            let all: Vec<Value> = buffers.into_iter().flatten().collect();
+            begun.extend(all.first().copied().map(|first| (first, all)));
         }
+        Self { begun, first }
     }
-    found
 }
 
 impl Lowering<'_> {
@@ -82,31 +93,46 @@ impl Lowering<'_> {
         takes_boxes(self.block, buffer)
     }
 
-    /// Makes the barriers of the slots of a buffer. What was in its memory before is over for copies too.
-    pub(super) fn make_phases(&mut self, buffer: Value, slots: u8) -> Result<()> {
+    /// What comes before a buffer begins: the barriers of the slots of all buffers of a region, with the first of them. Then all
+    /// warps meet once, and what has been in the buffer's memory is over for copies too.
+    pub(super) fn before_boxes(&mut self, buffer: Value) -> Result<()> {
+        let begun = self.box_buffers.begun.get(&buffer).cloned();
+        if let Some(all) = &begun {
+            let made = all.iter().flat_map(|&buffer| self.words_of(buffer));
+            let made: Vec<(Value, u8, i64)> = made.collect();
+            self.by_first_warp(|this| {
+                for (word, slots, count) in made {
+                    for slot in 0..slots {
+                        let at = this.builder.int32(slot.into());
+                        let init = Op::MbarrierInit(op::MbarrierInit { word, at, count });
+                        this.builder.emit(init, &[]);
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        if !self.box_buffers.first.contains(&buffer) {
+            return Ok(());
+        }
+        if self.uses_shared {
+            self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
+        }
+        if self.uses_shared || begun.is_some() {
+            self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
+        }
+        Ok(())
+    }
+
+    /// The words of the barriers of a buffer's slots, how many there are, and how often who arrives.
+    fn words_of(&mut self, buffer: Value) -> Vec<(Value, u8, i64)> {
+        let (_, slots) = self.of_buffer(buffer);
         let filled = self.in_shared(DType::U64, slots.into());
         let is_released = is_released(self.block, buffer);
         let released = is_released.then(|| self.in_shared(DType::U64, slots.into()));
         self.phases.insert(buffer, Phases { filled, released });
         let warps = i64::from(self.block.warps);
-        self.by_first_warp(|this| {
-            let released = released.map(|word| (word, warps));
-            for (word, count) in [(filled, 1)].into_iter().chain(released) {
-                for slot in 0..slots {
-                    let at = this.builder.int32(slot.into());
-                    let init = Op::MbarrierInit(op::MbarrierInit { word, at, count });
-                    this.builder.emit(init, &[]);
-                }
-            }
-            Ok(())
-        })?;
-        if self.uses_shared {
-            self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
-        }
-        if self.meets_behind.contains(&buffer) {
-            self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
-        }
-        Ok(())
+        let released = released.map(|word| (word, slots, warps));
+        [(filled, slots, 1)].into_iter().chain(released).collect()
     }
 
     pub(super) fn by_first_warp(

@@ -160,8 +160,7 @@ struct Lowering<'a> {
     phases: BTreeMap<Value, boxes::Phases>,
     /// The rows that are copied, or have come.
     rows: BTreeMap<Value, rows::Row>,
-    /// Those of them behind which all warps meet.
-    meets_behind: BTreeSet<Value>,
+    box_buffers: boxes::BoxBuffers,
     /// For each buffer the one whose slots lie behind its own.
     behind: BTreeMap<Value, Value>,
     /// Whether lanes may have touched shared memory.
@@ -200,7 +199,7 @@ impl<'a> Lowering<'a> {
             ring_bytes: 0,
             phases: BTreeMap::new(),
             rows: BTreeMap::new(),
-            meets_behind: boxes::meeting_behind(block),
+            box_buffers: boxes::BoxBuffers::of(block),
             behind: slots::behind(block),
             uses_shared: false,
             residents: Residents::default(),

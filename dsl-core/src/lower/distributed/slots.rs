@@ -64,17 +64,15 @@ impl Lowering<'_> {
         }
         let (_, distance) = self.slot_places(result);
         let count = i64::from(slots) * i64::from(distance);
-        let boxed = self.takes_boxes(result);
-        let base = match boxed {
-            true => self.in_shared(dtype, count),
-            false => self.shared(dtype, count),
+        let base = if self.takes_boxes(result) {
+            self.before_boxes(result)?;
+            self.in_shared(dtype, count)
+        } else {
+            self.shared(dtype, count)
         };
         self.ring_bytes = self.ring_bytes.max(count * i64::from(dtype.bytes()));
         self.bind(result, Registers::uniform(base, 1));
-        match boxed {
-            true => self.make_phases(result, slots),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     /// Where the first slot of a buffer begins, from its base on, and the next one from there on.

@@ -136,8 +136,9 @@ fn runs_of_products(func: &Func, body: &[Inst]) -> Vec<usize> {
 }
 
 /// The first instruction of those before a loop in its region that these may stand before: behind what they use, behind
-/// other loops and what those leave under way, and behind all beside which the program may end. A product alone is no reason: copies
-/// are under way while it waits for its own operands.
+/// other loops and what those leave under way, behind all beside which the program may end, and behind copies that are waited for
+/// before the loop, which come first as they are needed first. A product alone is no reason: copies are under way while it waits for
+/// its own operands.
 fn earliest(func: &Func, around: Inst, insts: &[Inst], may_end: MayEnd<'_>) -> Inst {
     let mut used = BTreeSet::new();
     let mut uses = |inst: Inst| used.extend(func.op(inst).operands());
@@ -162,10 +163,15 @@ fn earliest(func: &Func, around: Inst, insts: &[Inst], may_end: MayEnd<'_>) -> I
         let is_loop = matches!(op, Op::For(_) | Op::While(_) | Op::WaitProducts(_));
         is_loop || matches!(op, Op::Settle(op) if of_loop(op.x))
     };
+    let waited = |buffer: Value| {
+        let mut waits = before.iter().map(|&it| func.op(it));
+        waits.any(|op| matches!(op, Op::WaitBox(op) if op.buffer == buffer))
+    };
+    let is_needed_first = |op: &Op| matches!(op, Op::CopyBox(op) if waited(op.buffer));
     let bound = |inst: Inst| {
         let results = func.inst(inst).results.iter();
         let op = func.op(inst);
-        let mut holds = may_end(op) || is_behind_loop(op);
+        let mut holds = may_end(op) || is_behind_loop(op) || is_needed_first(op);
         for region in op.regions() {
             func.walk(region, &mut |inner| {
                 let op = func.op(inner);
