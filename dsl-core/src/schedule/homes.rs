@@ -101,7 +101,7 @@ fn runs_of_boxed(func: &mut Func, dots: &[Inst]) -> BTreeMap<Region, Value> {
     turns
 }
 
-/// An operand that lanes have stored or a bulk copy has brought, outside of loops of its region.
+/// An operand that lanes have stored or a bulk copy has brought, in a region and in no loop of it.
 struct Stored {
     value: Value,
     of: Multiplied,
@@ -130,7 +130,7 @@ enum Source {
     Box(Inst, Value, op::LoadBox),
     /// A bulk copy brings what this instruction loads, in no loop, once before all loops around.
     BoxBefore(Inst, Value, op::LoadBox),
-    /// An earlier product of the region, or of a loop in it, had it stored to this buffer.
+    /// It, or the same constant, is in this buffer: an earlier product of the region, or of a loop in it, had it stored.
     Stored(Value),
 }
 
@@ -354,6 +354,7 @@ impl Housing<'_, '_> {
             return Source::Lanes(value, When::Before);
         }
         let stored = self.stored_before((value, of), self.at.region, usize::MAX);
+        let stored = stored.or_else(|| self.stored_constant(value, of));
         stored.map_or(Source::Lanes(value, When::Here), Source::Stored)
     }
 

@@ -93,8 +93,8 @@ impl Lowering<'_> {
         takes_boxes(self.block, buffer)
     }
 
-    /// What comes before a buffer begins: the barriers of the slots of all buffers of a region, with the first of them. Then all
-    /// warps meet once, and what has been in the buffer's memory is over for copies too.
+    /// What comes before a buffer begins: with the first of a region the barriers of the slots of all of them, and with the first of
+    /// those that are made one after the other a meeting of all warps, so that what has been in their memory is over for copies too.
     pub(super) fn before_boxes(&mut self, buffer: Value) -> Result<()> {
         let begun = self.box_buffers.begun.get(&buffer).cloned();
         if let Some(all) = &begun {

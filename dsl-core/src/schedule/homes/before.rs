@@ -1,5 +1,6 @@
 //! Operands that are brought to shared memory once, before the loops whose products read them.
 
+use super::super::nest::loops_around;
 use super::copied::{buffer_of, copy_of};
 use super::{Housing, Stored};
 use crate::ir::operand::may_be_transposed;
@@ -14,20 +15,36 @@ impl Housing<'_, '_> {
         region: Region,
         at: usize,
     ) -> Option<Value> {
-        let insts = &self.at.func.region(region).insts;
-        let before = &insts[..at.min(insts.len())];
+        let is = |stored: &Stored| stored.value == value;
+        self.find_stored(of, region, at, &is)
+    }
+
+    /// The buffer to which the constant that an operand is has been stored in the region of the product.
+    pub(super) fn stored_constant(&self, value: Value, of: Multiplied) -> Option<Value> {
         let definitions = self.at.func.definitions();
         let constant = |value: Value| {
             let made = definitions[value].map(|inst| self.at.func.op(inst));
             let made = made.filter(|op| matches!(op, Op::Constant(_)))?;
             Some((made, self.at.func.ty(value), self.at.func.layout(value)))
         };
-        let own = constant(value);
+        let own = constant(value)?;
+        let is = |stored: &Stored| constant(stored.value).as_ref() == Some(&own);
+        self.find_stored(of, self.at.region, usize::MAX, &is)
+    }
+
+    fn find_stored(
+        &self,
+        of: Multiplied,
+        region: Region,
+        at: usize,
+        is: &dyn Fn(&Stored) -> bool,
+    ) -> Option<Value> {
+        let insts = &self.at.func.region(region).insts;
+        let before = &insts[..at.min(insts.len())];
         let mut found = self.homes.stored.iter();
         let found = found.find(|it| {
             let alike = it.of == of || may_be_transposed(of.dtype);
-            let same = it.value == value || own.is_some() && constant(it.value) == own;
-            same && alike && it.region == region && before.contains(&it.barrier)
+            is(it) && alike && it.region == region && before.contains(&it.barrier)
         });
         found.map(|found| found.buffer)
     }
@@ -118,10 +135,19 @@ impl Housing<'_, '_> {
         buffer
     }
 
-    /// Where a region first waits for a box, up to this place, or that: before it lanes have time to store what depends on nothing.
+    /// Where a region in no loop first waits for a box, behind its last loop before this place, or that: before it lanes have time to
+    /// store what depends on nothing.
     fn first_wait(&self, region: Region, at: usize) -> usize {
-        let mut insts = self.at.func.region(region).insts[..at].iter();
-        let wait = insts.position(|&it| matches!(self.at.func.op(it), Op::WaitBox(_)));
-        wait.unwrap_or(at)
+        let func = &*self.at.func;
+        let insts = &func.region(region).insts;
+        let in_loop = insts
+            .get(at)
+            .is_some_and(|&it| !loops_around(func, it).is_empty());
+        let is_loop = |&it: &Inst| matches!(func.op(it), Op::For(_) | Op::While(_));
+        let last = insts[..at].iter().rposition(is_loop);
+        let behind = last.map_or(0, |last| last + 1);
+        let mut between = insts[behind..at].iter();
+        let wait = between.position(|&it| matches!(func.op(it), Op::WaitBox(_)));
+        wait.filter(|_| !in_loop).map_or(at, |wait| behind + wait)
     }
 }

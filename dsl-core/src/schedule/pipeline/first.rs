@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::super::MayEnd;
 use super::Pipeliner;
-use crate::ir::{Effect, Func, Inst, Op, Region, Trait, Value};
+use crate::ir::{Cache, Effect, Func, Inst, Op, Region, Trait, Value};
 
 /// Bytes that a lane loads at once.
 const SMALL: u32 = 16;
@@ -35,7 +35,7 @@ impl Pipeliner {
         if !self.copies_boxes() {
             return Vec::new();
         }
-        let first = Body::new(self.func(), self.body, may_end).first();
+        let first = Body::new(self.func(), self.body, (&self.ahead.loads, may_end)).first();
         let body = &mut self.builder.func_mut().region_mut(self.body).insts;
         let (first, rest) = body.iter().partition(|inst| first.contains(inst));
         *body = rest;
@@ -49,16 +49,23 @@ struct Body<'a> {
     /// What may be written in an iteration.
     written: BTreeSet<Value>,
     ordered: bool,
+    /// Loads that run ahead.
+    ahead: &'a BTreeSet<Inst>,
     may_end: MayEnd<'a>,
 }
 
 impl<'a> Body<'a> {
-    fn new(func: &'a Func, region: Region, may_end: MayEnd<'a>) -> Self {
+    fn new(
+        func: &'a Func,
+        region: Region,
+        (ahead, may_end): (&'a BTreeSet<Inst>, MayEnd<'a>),
+    ) -> Self {
         let mut body = Self {
             func,
             insts: &func.region(region).insts,
             written: BTreeSet::new(),
             ordered: false,
+            ahead,
             may_end,
         };
         func.walk(region, &mut |inst| {
@@ -122,8 +129,9 @@ impl<'a> Body<'a> {
         let reads = |inst: Inst| {
             let op = self.func.op(inst);
             if let Op::Load(load) = op {
+                let free = load.cache != Some(Cache::Volatile) && !self.ahead.contains(&inst);
                 let stays = self.ordered || self.written.contains(&load.base) || (self.may_end)(op);
-                return !stays && is_small(self.func, inst);
+                return free && !stays && is_small(self.func, inst);
             }
             op.is(Trait::terminator) || op.is(Trait::pure) && op.regions().is_empty()
         };
