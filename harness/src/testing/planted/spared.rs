@@ -111,6 +111,15 @@ const SPARED: &[Spared] = &[
         fault: "pipeline: a barrier is missing",
         functions: &["schedule/exchange.bir @exchange"],
     },
+    // The barrier that shows ones to the products of the loop inside stands between a product and the boxes that follow it, too.
+    Spared {
+        fault: "a wait for a phase is missing",
+        functions: &["schedule/stored_in_turn.bir @sums"],
+    },
+    Spared {
+        fault: "homes: a barrier is missing",
+        functions: &["schedule/stored_in_turn.bir @sums"],
+    },
     // All meet behind the buffers of boxes, and this loop begins with a barrier as well.
     Spared {
         fault: BARRIER,
@@ -220,6 +229,7 @@ const SPARED: &[Spared] = &[
         functions: &[
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",
+            "schedule/stored_in_turn.bir @sums",
         ],
     },
     // The product behind the loop may read the ones behind any slot.
