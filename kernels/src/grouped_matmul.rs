@@ -27,7 +27,8 @@ pub fn grouped_matmul<
     let tile = program_id(1) - (tiles.cumsum(0) - tiles);
     let own = (tile >= 0) & (tile < tiles);
     let of_own = |number: Tile<i64>| select(own, number, 0).sum(0);
-    let [row, group] = [start + tile * BM, arange(0, GROUPS)].map(|it| of_own(it).scalar());
+    let numbers = [start + tile * BM, end, arange(0, GROUPS)];
+    let [row, end, group] = numbers.map(|number| of_own(number).scalar());
     let column = program_id(0) * BN;
     let (weight, first) = one_of(weights, [group, x.extent(1)], WHOLE);
     let left = x.tile([BM, TERMS]).at_offset((row, 0));
@@ -39,7 +40,7 @@ pub fn grouped_matmul<
         stages([BM, BN]),
         zeros::<f32>([BM, BN]),
     );
-    let inside = (row + arange(0, BM) < of_own(end)).expand(1);
+    let inside = (row + arange(0, BM) < end).expand(1);
     let out = out.tile([BM, BN]).at_offset([row, column]);
     out.store(sum.to::<T>()).mask(inside);
 }

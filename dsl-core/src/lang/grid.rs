@@ -21,9 +21,8 @@ pub fn swizzle_2d(
     let (rows, columns) = (rows.into_index(), columns.into_index());
     require(group > 0, "`swizzle_2d` takes groups of one row or more");
     let group = group.max(1);
-    let number = row * columns + column;
-    let first = number / (columns * group) * group;
-    let inside = number % (columns * group);
+    let first = row / group * group;
+    let inside = (row - first) * columns + column;
     let height = minimum(rows - first, group);
     // The bounds hold in any case: they say so to whoever asks what an index can be.
     let row = first + inside % height;

@@ -28,11 +28,20 @@ use crate::launch::{BOX_NUMBERS, LaunchExpression, inner_axis};
 use crate::layout::group::{Groups, Multiplied, groups, operand_slot};
 use crate::target::Target;
 
-/// An array of which a load reads a box: numbers for each axis, outermost first.
+/// An array of which an access touches a box: numbers for each axis, outermost first.
 struct Array {
     origin: Vec<Linear>,
     extents: Vec<Linear>,
     strides: Vec<Linear>,
+    ends: Vec<End>,
+}
+
+/// What a mask says beside the extents: the box is touched up to an index along one of its axes.
+struct End {
+    /// The last index that the box has there.
+    last: Linear,
+    /// What touched indices are below.
+    below: Linear,
 }
 
 impl Array {
@@ -101,7 +110,7 @@ pub struct Share {
 }
 
 /// Makes `load_box` of loads that only a product by groups of warps reads, and `store_box` of stores of what follows from
-/// the sums of one.
+/// the sums of one: where a mask ends rows before the array does, only of programs whose whole tile lies before that end.
 pub fn raise_boxes(func: &mut Func, share: Share) {
     let found = {
         let [low, high] = BOX_NUMBERS;
@@ -120,13 +129,19 @@ pub fn raise_boxes(func: &mut Func, share: Share) {
         return;
     }
     func.keep_sites();
+    let mut branches = Vec::new();
     for region in func.all_regions() {
         for inst in std::mem::take(&mut func.region_mut(region).insts) {
             if let Some(array) = found.get(&inst) {
-                made::raised(func, region, inst, array);
+                let masked = made::raised(func, region, inst, array);
+                branches.extend(masked.map(|masked| (region, masked)));
+            } else {
+                func.region_mut(region).insts.push(inst);
             }
-            func.region_mut(region).insts.push(inst);
         }
+    }
+    for (region, masked) in branches {
+        made::sink(func, region, masked);
     }
 }
 
@@ -295,7 +310,7 @@ impl Known<'_> {
         let array = self.in_box(op.offsets, op.mask?)?;
         let shape = self.func.ty(op.offsets).shape;
         operand_slot(&dim_bits(&shape), array.inner()?, of)?;
-        Some(array)
+        array.ends.is_empty().then_some(array)
     }
 
     /// The array of which offsets with a mask are a box.
@@ -306,7 +321,7 @@ impl Known<'_> {
         }
         let steps = self.indices.fact(offsets).steps()?;
         let strides: Vec<Linear> = steps.into_iter().cloned().collect();
-        let (origin, extents) = self.axes(mask, shape)?;
+        let ([origin, extents], ends) = self.axes(mask, shape)?;
         let place = origin[0]
             .times(&strides[0])?
             .plus(&origin[1].times(&strides[1])?)?;
@@ -314,32 +329,35 @@ impl Known<'_> {
             let mut symbols = sum.terms().flat_map(|(factors, _)| factors);
             symbols.all(|&it| self.func.ty(it) == Type::INDEX)
         };
-        let launched = |sum: &Linear| {
-            let mut symbols = sum.terms().flat_map(|(factors, _)| factors);
-            symbols.all(|&it| {
-                let number = LaunchExpression::of(self.func, &self.definitions, it);
-                // What a backend finds as it stands.
-                number.is_some_and(|number| number.has_only_sums())
-            })
-        };
-        let fits = extents.iter().chain(&strides).all(launched)
-            && [&origin, &extents, &strides]
-                .into_iter()
-                .flatten()
-                .all(told)
+        let all = [&origin, &extents, &strides];
+        let fits = extents.iter().chain(&strides).all(|it| self.launched(it))
+            && all.into_iter().flatten().all(told)
+            && ends.iter().all(|end| told(&end.last) && told(&end.below))
             && self.indices.origin(offsets) == Some(place);
         fits.then_some(Array {
             origin,
             extents,
             strides,
+            ends,
         })
     }
 
-    /// What a mask says of the index along each axis: where it begins and what it is below. Of an axis of which it says
-    /// nothing the tile takes all.
-    fn axes(&self, mask: Value, shape: Shape) -> Option<(Vec<Linear>, Vec<Linear>)> {
+    /// Whether the host knows a number when it launches.
+    fn launched(&self, sum: &Linear) -> bool {
+        let mut symbols = sum.terms().flat_map(|(factors, _)| factors);
+        symbols.all(|&it| {
+            let number = LaunchExpression::of(self.func, &self.definitions, it);
+            // What a backend finds as it stands.
+            number.is_some_and(|number| number.has_only_sums())
+        })
+    }
+
+    /// What a mask says of the index along each axis: where it begins, what it is below, and where it ends before that. Of an
+    /// axis of which it says nothing the tile takes all.
+    fn axes(&self, mask: Value, shape: Shape) -> Option<([Vec<Linear>; 2], Vec<End>)> {
         let mut below: Vec<Option<(Linear, Linear)>> = vec![None; shape.rank()];
         let mut from_zero = Vec::new();
+        let mut before = Vec::new();
         for (comparison, bits) in self.leaves(mask, &shape)? {
             let Op::Compare(op::Compare { op, lhs, rhs }) = *self.op(comparison)? else {
                 return None;
@@ -351,14 +369,14 @@ impl Known<'_> {
             let (axis, start) = self.index(index, &bits, &shape)?;
             let bound_at = self.indices.uniform(bound)?;
             match op {
-                CompareOp::Lt if below[axis].is_none() => below[axis] = Some((start, bound_at)),
+                CompareOp::Lt if below[axis].is_none() && self.launched(&bound_at) => {
+                    below[axis] = Some((start, bound_at));
+                }
+                CompareOp::Lt => before.push((axis, start, bound_at)),
                 CompareOp::Ge if bound_at.is_zero() => from_zero.push((axis, start)),
-                CompareOp::Lt
-                | CompareOp::Le
-                | CompareOp::Gt
-                | CompareOp::Ge
-                | CompareOp::Eq
-                | CompareOp::Ne => return None,
+                CompareOp::Le | CompareOp::Gt | CompareOp::Ge | CompareOp::Eq | CompareOp::Ne => {
+                    return None;
+                }
             }
             if self
                 .indices
@@ -379,11 +397,19 @@ impl Known<'_> {
             from_zero.contains(&(axis, start.clone()))
         };
         let all = below.iter().enumerate().all(shown);
-        let all = all
-            && from_zero
-                .iter()
-                .all(|(axis, start)| below[*axis].0 == *start);
-        all.then(|| below.into_iter().unzip())
+        let mut starts = from_zero.iter();
+        let all = all && starts.all(|(axis, start)| below[*axis].0 == *start);
+        // Of an index that begins as the box does: where its last one wraps, the box has nothing inside.
+        let ends = before.into_iter().map(|(axis, start, bound)| {
+            let last = Linear::known(shape.extent(axis) as i64 - 1);
+            Some(End {
+                last: (below[axis].0 == start).then_some(start)?.plus(&last)?,
+                below: bound,
+            })
+        });
+        let ends = ends.collect::<Option<Vec<End>>>().filter(|_| all)?;
+        let (origin, extents) = below.into_iter().unzip();
+        Some(([origin, extents], ends))
     }
 
     fn op(&self, value: Value) -> Option<&Op> {

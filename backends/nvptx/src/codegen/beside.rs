@@ -11,6 +11,8 @@ pub(super) struct Beside {
     pub(super) computed: BTreeMap<Inst, Vec<Value>>,
     /// For each wait what the products that it waits for read from registers until then.
     pub(super) held: BTreeMap<Inst, Vec<Value>>,
+    /// The waits behind which several branches use what is made of the sums.
+    pub(super) parted: BTreeSet<Inst>,
 }
 
 impl Beside {
@@ -18,6 +20,7 @@ impl Beside {
         Self {
             computed: computed_beside(func),
             held: held_until(func),
+            parted: parted(func),
         }
     }
 }
@@ -73,6 +76,39 @@ fn held_until(func: &Func) -> BTreeMap<Inst, Vec<Value>> {
                 let held: Vec<Value> = begun.drain(..over).flatten().collect();
                 if !held.is_empty() {
                     found.insert(inst, held);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The waits of which branches of one `if` use what arithmetic makes of the sums. The assembler (`ptxas` 13.5) lets no product be under
+/// way before such a wait, unless it begins a block of instructions.
+fn parted(func: &Func) -> BTreeSet<Inst> {
+    let mut found = BTreeSet::new();
+    for region in func.all_regions() {
+        let insts = &func.region(region).insts;
+        for (at, &inst) in insts.iter().enumerate() {
+            if !matches!(func.op(inst), Op::Settle(_)) {
+                continue;
+            }
+            let mut made: BTreeSet<Value> = func.inst(inst).results.iter().copied().collect();
+            for &later in &insts[at + 1..] {
+                let op = func.op(later);
+                let mut branches = 0;
+                for inner in op.regions() {
+                    let mut used = false;
+                    func.walk(inner, &mut |it| {
+                        used |= func.op(it).operands().iter().any(|it| made.contains(it));
+                    });
+                    branches += usize::from(used);
+                }
+                if branches > 1 {
+                    found.insert(inst);
+                }
+                if func.is_pure(later) && op.operands().iter().any(|it| made.contains(it)) {
+                    made.extend(&func.inst(later).results);
                 }
             }
         }

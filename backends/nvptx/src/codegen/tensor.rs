@@ -168,7 +168,7 @@ impl<'c> Emitter<'_, 'c> {
     /// Emits `settle`: the sums go through, so that nothing reads them before.
     pub(super) fn settle(&self, inst: Inst, sums: Value, pending: i64) -> Result<Elements<'c>> {
         let beside = self.all_words(self.beside.computed.get(&inst))?;
-        if !beside.is_empty() {
+        if !beside.is_empty() || self.beside.parted.contains(&inst) {
             self.behind(&beside)?;
         }
         let held = self.all_words(self.beside.held.get(&inst))?;

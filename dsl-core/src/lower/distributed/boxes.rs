@@ -1,12 +1,16 @@
 //! Boxes of arrays that bulk copies bring to slots of shared memory, and take from there. Each slot that is filled has a barrier whose phases count what
-//! has come: the first warp starts a copy, all wait for its phase. Where warps release slots, each has a second barrier,
-//! at which they all arrive, and for which the first warp waits before it fills the slot anew.
+//! has come: the first warp starts a copy, all wait for its phase. Buffers that are filled together share it. Where warps release
+//! slots, each has a second barrier, at which they all arrive, and for which the first warp waits before it fills the slot anew.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod buffers;
+
+pub(super) use buffers::BoxBuffers;
+
+use std::collections::BTreeMap;
 
 use super::{Lowering, Result};
 use crate::ir::operand::chunk_bits;
-use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Op, Value, op};
+use crate::ir::{BinaryOp, CompareOp, DType, Func, Op, Value, op};
 use crate::layout::group::box_axis;
 
 /// The most rows of a box that one copy brings (PTX ISA, "Tensor-map").
@@ -14,12 +18,6 @@ const MOST_ROWS: u32 = 256;
 
 /// Bytes in which the copies exchange pieces of 16.
 const SWIZZLE: i64 = 128;
-
-/// Whether boxes are copied to a buffer.
-fn takes_boxes(block: &Func, buffer: Value) -> bool {
-    let mut insts = block.all_insts().into_iter();
-    insts.any(|inst| matches!(block.op(inst), Op::CopyBox(op) if op.buffer == buffer))
-}
 
 /// Whether warps release the slots of a buffer.
 fn is_released(block: &Func, buffer: Value) -> bool {
@@ -58,81 +56,78 @@ struct Parts {
     steps: Vec<([u32; 2], u32)>,
 }
 
-/// The buffers for boxes of each region, in the order in which they are made.
-pub(super) struct BoxBuffers {
-    /// Of the first buffer of a region all of its region.
-    begun: BTreeMap<Value, Vec<Value>>,
-    /// The first of those that are made one after the other.
-    first: BTreeSet<Value>,
-}
-
-impl BoxBuffers {
-    pub(super) fn of(block: &Func) -> Self {
-        let buffer = |inst: Inst| {
-            let made = matches!(block.op(inst), Op::Buffer(_));
-            let value = made.then(|| block.inst(inst).results[0])?;
-            takes_boxes(block, value).then_some(value)
-        };
-        let (mut begun, mut first) = (BTreeMap::new(), BTreeSet::new());
-        for region in block.all_regions() {
-            let insts = block.region(region).insts.iter();
-            let buffers: Vec<Option<Value>> = insts.map(|&inst| buffer(inst)).collect();
-            for run in buffers.chunk_by(|a, b| a.is_some() == b.is_some()) {
-                first.extend(run.first().copied().flatten());
-            }
-            let all: Vec<Value> = buffers.into_iter().flatten().collect();
-            begun.extend(all.first().copied().map(|first| (first, all)));
-        }
-        Self { begun, first }
-    }
-}
-
 impl Lowering<'_> {
     /// Whether boxes are copied to a buffer.
     pub(super) fn takes_boxes(&self, buffer: Value) -> bool {
-        takes_boxes(self.block, buffer)
+        self.box_buffers.take_boxes(buffer)
     }
 
     /// What comes before a buffer begins: with the first of a region the barriers of the slots of all of them, and with the first of
     /// those that are made one after the other a meeting of all warps, so that what has been in their memory is over for copies too.
     pub(super) fn before_boxes(&mut self, buffer: Value) -> Result<()> {
-        let begun = self.box_buffers.begun.get(&buffer).cloned();
-        if let Some(all) = &begun {
-            let made = all.iter().flat_map(|&buffer| self.words_of(buffer));
-            let made: Vec<(Value, u8, i64)> = made.collect();
-            self.by_first_warp(|this| {
-                for (word, slots, count) in made {
-                    for slot in 0..slots {
-                        let at = this.builder.int32(slot.into());
-                        let init = Op::MbarrierInit(op::MbarrierInit { word, at, count });
-                        this.builder.emit(init, &[]);
-                    }
-                }
-                Ok(())
-            })?;
+        let begun = self.box_buffers.begun_with(buffer);
+        let begun = begun.map(<[Value]>::to_vec).unwrap_or_default();
+        let mut words: BTreeMap<u8, Vec<(Value, i64)>> = BTreeMap::new();
+        for &buffer in &begun {
+            let (_, slots) = self.of_buffer(buffer);
+            let own = self.words_of(buffer, slots);
+            words.entry(slots).or_default().extend(own);
         }
-        if !self.box_buffers.first.contains(&buffer) {
+        for (slots, words) in words {
+            self.init_words(slots, &words)?;
+        }
+        if !self.box_buffers.is_first(buffer) {
             return Ok(());
         }
         if self.uses_shared {
             self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
         }
-        if self.uses_shared || begun.is_some() {
+        if self.uses_shared || !begun.is_empty() {
             self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
         }
         Ok(())
     }
 
-    /// The words of the barriers of a buffer's slots, how many there are, and how often who arrives.
-    fn words_of(&mut self, buffer: Value) -> Vec<(Value, u8, i64)> {
-        let (_, slots) = self.of_buffer(buffer);
-        let filled = self.in_shared(DType::U64, slots.into());
+    /// Makes the barriers of so many slots, and says how often who arrives at them: each warp makes its share of the slots,
+    /// since one warp takes some 36 clocks for each barrier.
+    fn init_words(&mut self, slots: u8, words: &[(Value, i64)]) -> Result<()> {
+        let warps = self.block.warps;
+        let slots = u32::from(slots);
+        for first in (0..slots).step_by(warps as usize) {
+            let warp = self.builder.value(Op::WarpId(op::WarpId {}));
+            let first_slot = self.builder.int32(first as i32);
+            let at = self.builder.add(warp, first_slot);
+            let make = |this: &mut Self| {
+                for &(word, count) in words {
+                    let init = Op::MbarrierInit(op::MbarrierInit { word, at, count });
+                    this.builder.emit(init, &[]);
+                }
+                Ok(())
+            };
+            if first + warps <= slots {
+                make(self)?;
+            } else {
+                let end = self.builder.int32(slots as i32);
+                let condition = self.builder.compare(CompareOp::Lt, at, end);
+                self.only_where(condition, make)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The words of the barriers of a buffer's slots that it does not share with one before it, and how often who arrives.
+    fn words_of(&mut self, buffer: Value, slots: u8) -> Vec<(Value, i64)> {
+        let together = self.box_buffers.filled_with(buffer).iter();
+        let shared = together.filter_map(|it| self.phases.get(it)).next();
+        let shared = shared.map(|phases| phases.filled);
+        let filled = shared.unwrap_or_else(|| self.in_shared(DType::U64, slots.into()));
         let is_released = is_released(self.block, buffer);
         let released = is_released.then(|| self.in_shared(DType::U64, slots.into()));
         self.phases.insert(buffer, Phases { filled, released });
         let warps = i64::from(self.block.warps);
-        let released = released.map(|word| (word, slots, warps));
-        [(filled, slots, 1)].into_iter().chain(released).collect()
+        let own = shared.is_none().then_some((filled, 1));
+        let released = released.map(|word| (word, warps));
+        own.into_iter().chain(released).collect()
     }
 
     pub(super) fn by_first_warp(
@@ -142,6 +137,14 @@ impl Lowering<'_> {
         let warp = self.builder.value(Op::WarpId(op::WarpId {}));
         let first = self.builder.int32(0);
         let condition = self.builder.compare(CompareOp::Eq, warp, first);
+        self.only_where(condition, fill)
+    }
+
+    fn only_where(
+        &mut self,
+        condition: Value,
+        fill: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
         let on_true = self.nested(fill)?;
         let on_false = self.nested(|_| Ok(()))?;
         let branch = Op::If(op::If {
@@ -159,6 +162,9 @@ impl Lowering<'_> {
     }
 
     pub(super) fn wait_box(&mut self, op: &op::WaitBox) -> Result<()> {
+        if self.box_buffers.is_shown(op) {
+            return Ok(());
+        }
         let word = self.phases_of(op.buffer).filled;
         let (at, phase) = (self.scalar(op.slot), self.scalar(op.turn));
         let wait = Op::MbarrierWait(op::MbarrierWait { word, at, phase });
@@ -297,8 +303,12 @@ impl Lowering<'_> {
     }
 
     pub(super) fn copy_box(&mut self, op: &op::CopyBox) -> Result<()> {
-        let (dtype, _) = self.of_buffer(op.buffer);
-        let layout = self.layout(op.buffer);
+        let together = self.box_buffers.filled_with(op.buffer).to_vec();
+        let bytes = together.iter().map(|&it| {
+            let (dtype, _) = self.of_buffer(it);
+            i64::from(self.layout(it).registers()) * i64::from(dtype.bytes())
+        });
+        let bytes: i64 = bytes.sum();
         let start = self.slot_start(op.buffer, op.slot);
         let numbers = [&op.origin[..], &op.extents, &op.strides];
         let parts = self.parts((op.buffer, start), op.base, numbers);
@@ -310,9 +320,10 @@ impl Lowering<'_> {
                 let wait = Op::MbarrierWait(op::MbarrierWait { word, at, phase });
                 this.builder.emit(wait, &[]);
             }
-            let bytes = i64::from(layout.registers()) * i64::from(dtype.bytes());
-            let expect = Op::MbarrierExpect(op::MbarrierExpect { word, at, bytes });
-            this.builder.emit(expect, &[]);
+            if together.first() == Some(&op.buffer) {
+                let expect = Op::MbarrierExpect(op::MbarrierExpect { word, at, bytes });
+                this.builder.emit(expect, &[]);
+            }
             this.each_part(&parts, |parts, origin, offset| {
                 Op::CopyIn(op::CopyIn {
                     map: parts.map,
@@ -323,8 +334,10 @@ impl Lowering<'_> {
                     at,
                 })
             });
-            let arrive = Op::MbarrierArrive(op::MbarrierArrive { word, at });
-            this.builder.emit(arrive, &[]);
+            if together.last() == Some(&op.buffer) {
+                let arrive = Op::MbarrierArrive(op::MbarrierArrive { word, at });
+                this.builder.emit(arrive, &[]);
+            }
             Ok(())
         })
     }

@@ -1,39 +1,109 @@
 //! Accesses to boxes in place of those with offsets and masks, and the other way round.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::Array;
 use crate::builder::Builder;
 use crate::diagnostic::Loc;
-use crate::ir::{Func, Inst, Op, Region, op};
+use crate::ir::{Func, Inst, Op, Region, Trait, Value, op};
 use crate::passes::expand_tiles::place;
 
-/// Appends the numbers of an array, and makes an access one of a box of it.
-pub(super) fn raised(func: &mut Func, region: Region, access: Inst, array: &Array) {
-    let [origin, extents, strides] = within(func, region, access, |builder| {
-        [&array.origin, &array.extents, &array.strides]
-            .map(|sums| sums.iter().map(|sum| sum.scalar(builder)).collect())
+/// Appends the numbers of an array and an access to a box of it; where the box may end before the array, in a branch, beside one with
+/// the access as it was, which is given back.
+pub(super) fn raised(
+    func: &mut Func,
+    region: Region,
+    access: Inst,
+    array: &Array,
+) -> Option<Region> {
+    let ([origin, extents, strides], whole) = within(func, region, access, |builder| {
+        let numbers = [&array.origin, &array.extents, &array.strides]
+            .map(|sums| sums.iter().map(|sum| sum.scalar(builder)).collect());
+        let mut whole = None;
+        for end in &array.ends {
+            let (last, below) = (end.last.scalar(builder), end.below.scalar(builder));
+            let before = builder.lt(last, below);
+            whole = Some(whole.map_or(before, |whole| builder.and(whole, before)));
+        }
+        (numbers, whole)
     });
-    let op = &mut func.inst_mut(access).op;
-    if let Op::Load(op::Load { base, cache, .. }) = *op {
-        *op = Op::LoadBox(op::LoadBox {
+    let boxed = if let Op::Load(op::Load { base, cache, .. }) = *func.op(access) {
+        Op::LoadBox(op::LoadBox {
             base,
             origin,
             extents,
             strides,
             cache,
-        });
+        })
     } else if let Op::Store(op::Store {
         base, value, cache, ..
-    }) = *op
+    }) = *func.op(access)
     {
-        *op = Op::StoreBox(op::StoreBox {
+        Op::StoreBox(op::StoreBox {
             base,
             origin,
             extents,
             strides,
             value,
             cache,
-        });
+        })
+    } else {
+        return None;
+    };
+    let Some(whole) = whole else {
+        func.inst_mut(access).op = boxed;
+        func.region_mut(region).insts.push(access);
+        return None;
+    };
+    let mut branch = None;
+    within(func, region, access, |builder| {
+        let masked = |builder: &mut Builder| {
+            let region = *branch.insert(builder.region());
+            builder.func_mut().region_mut(region).insts.push(access);
+            Vec::new()
+        };
+        let boxed = |builder: &mut Builder| {
+            builder.emit(boxed, &[]);
+            Vec::new()
+        };
+        builder.if_else(whole, boxed, masked);
+    });
+    branch
+}
+
+/// Moves what only a branch needs from the region around it into the branch.
+pub(super) fn sink(func: &mut Func, region: Region, branch: Region) {
+    let mut users: BTreeMap<Value, Vec<Inst>> = BTreeMap::new();
+    for inst in func.all_insts() {
+        let op = func.op(inst);
+        op.visit_operands(&mut |value| users.entry(value).or_default().push(inst));
     }
+    let mut inside = BTreeSet::new();
+    func.walk(branch, &mut |inst| {
+        inside.insert(inst);
+    });
+    let (mut kept, mut moved) = (Vec::new(), Vec::new());
+    for inst in std::mem::take(&mut func.region_mut(region).insts)
+        .into_iter()
+        .rev()
+    {
+        let op = func.op(inst);
+        let results = &func.inst(inst).results;
+        let mut users = results.iter().filter_map(|it| users.get(it)).flatten();
+        let is_sunk = op.is(Trait::pure)
+            && op.regions().is_empty()
+            && users.all(|user| inside.contains(user));
+        if is_sunk {
+            inside.insert(inst);
+            moved.push(inst);
+        } else {
+            kept.push(inst);
+        }
+    }
+    kept.reverse();
+    moved.reverse();
+    func.region_mut(region).insts = kept;
+    func.region_mut(branch).insts.splice(0..0, moved);
 }
 
 /// Appends the offsets and the mask of a box, and makes it an access of them.

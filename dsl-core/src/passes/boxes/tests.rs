@@ -232,6 +232,14 @@ fn stores_of_sums_are_boxes_where_nothing_else_touches_their_array() {
           store %c, %at_c, %sum, mask=%cmask
           yield []
         }";
+    let ended = "%before = lt %r, %ks : tile<64x64xbool>
+        %up_to_end = and %cmask, %before : tile<64x64xbool>
+        store %c, %at_c, %sum, mask=%up_to_end";
+    let ended_elsewhere = "%one = constant value=i64(1) : tile<64x64xi64>
+        %next_row = add %r, %one : tile<64x64xi64>
+        %before = lt %next_row, %ks : tile<64x64xbool>
+        %up_to_end = and %cmask, %before : tile<64x64xbool>
+        store %c, %at_c, %sum, mask=%up_to_end";
     let looped = "for %zero, %k, [], step=64, stages=1 (%again: i64) {
           store %c, %at_c, %sum, mask=%cmask
           yield []
@@ -243,6 +251,8 @@ fn stores_of_sums_are_boxes_where_nothing_else_touches_their_array() {
         ("store %c, %at_row, %sum", 0),
         // Rows end where the tile does.
         ("store %c, %at_c, %sum, mask=%both", 1),
+        (ended, 1),
+        (ended_elsewhere, 0),
         (added, 0),
         (twice, 0),
         (looped, 1),
