@@ -11,6 +11,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::dce::dce;
 use super::indices::Indices;
 use super::linear::Linear;
 use super::ranges::Range;
@@ -139,6 +140,10 @@ pub fn raise_boxes(func: &mut Func, share: Share) {
                 func.region_mut(region).insts.push(inst);
             }
         }
+    }
+    if !branches.is_empty() {
+        // What boxes need no more keeps nothing out of a branch.
+        dce(func);
     }
     for (region, masked) in branches {
         made::sink(func, region, masked);

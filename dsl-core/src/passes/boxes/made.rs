@@ -63,7 +63,9 @@ pub(super) fn raised(
             Vec::new()
         };
         let boxed = |builder: &mut Builder| {
-            builder.emit(boxed, &[]);
+            let made = builder.emit(boxed, &[]);
+            let site = builder.func().inst(access).site;
+            builder.func_mut().inst_mut(made).site = site;
             Vec::new()
         };
         builder.if_else(whole, boxed, masked);
@@ -71,7 +73,7 @@ pub(super) fn raised(
     branch
 }
 
-/// Moves what only a branch needs from the region around it into the branch.
+/// Moves what stands before an `if` and only a branch of it needs into the branch.
 pub(super) fn sink(func: &mut Func, region: Region, branch: Region) {
     let mut users: BTreeMap<Value, Vec<Inst>> = BTreeMap::new();
     for inst in func.all_insts() {
@@ -82,26 +84,28 @@ pub(super) fn sink(func: &mut Func, region: Region, branch: Region) {
     func.walk(branch, &mut |inst| {
         inside.insert(inst);
     });
-    let (mut kept, mut moved) = (Vec::new(), Vec::new());
-    for inst in std::mem::take(&mut func.region_mut(region).insts)
-        .into_iter()
-        .rev()
-    {
+    let mut kept = std::mem::take(&mut func.region_mut(region).insts);
+    let owner = kept
+        .iter()
+        .position(|&it| func.op(it).regions().contains(&branch));
+    let owner = owner.expect("broken invariant: the branch is of an `if` of the region");
+    let mut moved = Vec::new();
+    for at in (0..owner).rev() {
+        let inst = kept[at];
         let op = func.op(inst);
-        let results = &func.inst(inst).results;
-        let mut users = results.iter().filter_map(|it| users.get(it)).flatten();
+        let results = func.inst(inst).results.iter();
+        let mut users = results.filter_map(|it| users.get(it)).flatten().peekable();
         let is_sunk = op.is(Trait::pure)
             && op.regions().is_empty()
+            && users.peek().is_some()
             && users.all(|user| inside.contains(user));
         if is_sunk {
             inside.insert(inst);
             moved.push(inst);
-        } else {
-            kept.push(inst);
         }
     }
-    kept.reverse();
     moved.reverse();
+    kept.retain(|inst| !moved.contains(inst));
     func.region_mut(region).insts = kept;
     func.region_mut(branch).insts.splice(0..0, moved);
 }

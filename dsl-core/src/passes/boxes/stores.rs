@@ -99,9 +99,14 @@ fn fits((shape, inner, dtype): (Shape, usize, DType), in_loop: bool, share: Shar
 }
 
 /// Whether a program touches what is at a pointer by one op at most: a bulk copy comes in no order with others, but with those
-/// of its own op in the iterations before.
+/// of its own op in the iterations before. Of the branches of an `if` in a loop each may come in turn.
 fn is_alone(func: &Func, base: Value) -> bool {
-    touches(func, func.body(), base) <= 1
+    if loops_that_touch(func, base).is_empty() {
+        return touches(func, func.body(), base) <= 1;
+    }
+    let insts = func.all_insts().into_iter();
+    let touching = insts.filter(|&inst| func.op(inst).operands().contains(&base));
+    touching.count() <= 1
 }
 
 /// By how many ops a run of a region touches what is at a pointer, at most.
@@ -170,6 +175,9 @@ impl Known<'_> {
         let array = self.in_box(op.offsets, op.mask?)?;
         let ty = self.func.ty(op.value);
         let in_loop = !loops_that_touch(self.func, op.base).is_empty();
+        if in_loop && !array.ends.is_empty() {
+            return None;
+        }
         fits((ty.shape, array.inner()?, ty.dtype()?), in_loop, share).then_some(array)
     }
 }

@@ -240,10 +240,15 @@ fn stores_of_sums_are_boxes_where_nothing_else_touches_their_array() {
         %before = lt %next_row, %ks : tile<64x64xbool>
         %up_to_end = and %cmask, %before : tile<64x64xbool>
         store %c, %at_c, %sum, mask=%up_to_end";
-    let looped = "for %zero, %k, [], step=64, stages=1 (%again: i64) {
-          store %c, %at_c, %sum, mask=%cmask
-          yield []
-        }";
+    let in_turns = |lines: &str| {
+        format!(
+            "for %zero, %k, [], step=64, stages=1 (%again: i64) {{
+               {lines}
+               yield []
+             }}"
+        )
+    };
+    let looped = &in_turns("store %c, %at_c, %sum, mask=%cmask")[..];
     for (lines, expected) in [
         ("store %c, %at_c, %sum, mask=%cmask", 1),
         (half, 1),
@@ -256,6 +261,8 @@ fn stores_of_sums_are_boxes_where_nothing_else_touches_their_array() {
         (added, 0),
         (twice, 0),
         (looped, 1),
+        (&in_turns(ended), 0),
+        (&in_turns(branches), 0),
     ] {
         let func = boxed(&storing(lines));
         let found = func.to_string().matches("store_box").count();
