@@ -33,13 +33,10 @@ pub fn grouped_matmul<
     let (weight, first) = one_of(weights, [group, x.extent(1)], WHOLE);
     let left = x.tile([BM, TERMS]).at_offset((row, 0));
     let right = weight.tile([TERMS, BN]).at_offset((first, column));
-    let sum = dot_along(
-        left,
-        right,
-        x.extent(1),
-        stages([BM, BN]),
-        zeros::<f32>([BM, BN]),
-    );
+    // A grid has programs for as many tiles as the groups may have at most.
+    let terms = select(row < end, x.extent(1), 0);
+    let none = zeros::<f32>([BM, BN]);
+    let sum = dot_along(left, right, terms, stages([BM, BN]), none);
     let inside = (row + arange(0, BM) < end).expand(1);
     let out = out.tile([BM, BN]).at_offset([row, column]);
     out.store(sum.to::<T>()).mask(inside);
