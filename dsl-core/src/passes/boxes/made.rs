@@ -105,7 +105,7 @@ pub(super) fn sink(func: &mut Func, region: Region, branch: Region) {
         }
     }
     moved.reverse();
-    kept.retain(|inst| !moved.contains(inst));
+    kept.retain(|inst| !inside.contains(inst));
     func.region_mut(region).insts = kept;
     func.region_mut(branch).insts.splice(0..0, moved);
 }
