@@ -18,7 +18,8 @@ use crate::lower::{distributed, sequential};
 use crate::passes::{
     boxes, cut_products, decompose, expand_accumulators, expand_elements, expand_prints,
     expand_tiles, late_zeros, legalise, long_sums, nan_bits, narrow, promote_dots, quotients,
-    resolve, roll_edges, rounded, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
+    resolve, roll_edges, rounded, sort_keys, specialise, stagger, tidy, uniform_mask, views,
+    widen_dots,
 };
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, lanes_of};
@@ -167,6 +168,7 @@ const LANE: &[Stage] = &[
     plain!("tidy_lanes", tidy),
     distributed!("late_zeros", late_zeros::late_zeros),
     distributed!("roll_edges", roll_edges::roll_edges),
+    distributed!("stagger_products", stagger::stagger_products),
 ];
 
 /// What every lane function needs before a backend takes it, one written by hand as well.
@@ -361,7 +363,9 @@ fn in_slots(
     options: &Options,
     facts: &Facts,
 ) -> Result<Staged, Diagnostics> {
-    let may_end = |op: &Op| options.bounds == Bounds::Checked && op.is_checked();
+    let checked = options.bounds == Bounds::Checked;
+    let func = placed.clone();
+    let may_end = |op: &Op| checked && func.may_end_at(op);
     staged((rotated, placed), target, (options, facts), &may_end)
 }
 

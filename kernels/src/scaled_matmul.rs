@@ -53,7 +53,7 @@ pub fn block_scaled_matmul<
     a: Tensor<Q, 2>,
     b: Tensor<Q, 2>,
     row_scales: Tensor<f32, 2>,
-    scales: Ptr<f32>,
+    scales: Tensor<f32, 2>,
     out: TensorMut<T, 2>,
 ) {
     require(Q::DTYPE.bits() == 8, "floats of 8 bits");
@@ -62,15 +62,18 @@ pub fn block_scaled_matmul<
         "tiles of at most 128 columns, which share a scale",
     );
     let [row, column] = tile_origin([BM, BN], GROUP);
-    let own_scales = scales + column / BLOCK * row_scales.extent(1);
     let mut sum = zeros::<f32>([BM, BN]);
     for k in range(0, a.extent(1)).step(BLOCK).stages(4) {
         let block = k / BLOCK;
         let left = a.tile([BM, BLOCK]).at_offset([row, k]).load();
         let right = b.tile([BLOCK, BN]).at_offset([k, column]).load();
         let rows = row_scales.tile([BM, 1]).at_offset([row, block]).load();
+        let scale = scales
+            .tile([1, 1])
+            .at_offset([column / BLOCK, block])
+            .load();
         let part = dot_with(Precision::Hopper, left, right, zeros::<f32>([BM, BN]));
-        sum += part * (rows * load(own_scales + block));
+        sum += part * (rows * scale);
     }
     let out = out.tile([BM, BN]).at_offset([row, column]);
     out.store(sum.to::<T>());
@@ -247,7 +250,7 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
         a,
         b,
         row_scales.view([m, blocks])?,
-        scales,
+        scales.view([n.div_ceil(BLOCK), blocks])?,
         out.view_mut([m, n])?,
     );
     kernel.launch(&device, (), arguments)
@@ -302,8 +305,7 @@ pub fn launch_rows<T: Numeric + Number, A: Numeric + Number>(
 ) -> Result<()> {
     check_shape(out.len(), &[m, n])?;
     let device = out.device().clone();
-    // Sums of `f32` are looked through for NaN behind their loop, and take twice as long in turns.
-    let turns = turns(&device, [m, n], setting).filter(|_| T::DTYPE.bytes() < 4);
+    let turns = turns(&device, [m, n], setting);
     let setting = turns.as_ref().map_or(setting, |(_, stated)| stated);
     let kernel = setting
         .tiles(

@@ -192,6 +192,13 @@ impl Func {
         })
     }
 
+    /// Whether a program of a checked launch may end at one of the ops of this function. Tiles of tensors that lie in their memory
+    /// are accessed without checks.
+    pub fn may_end_at(&self, op: &Op) -> bool {
+        let lies = |access: MemoryAccess| self.is_tiled(access.base);
+        op.is_checked() && !op.access().is_some_and(lies)
+    }
+
     /// The number of each access that is checked, in program order: the `site` of its errors. One that
     /// [`Self::keep_sites`] has numbered keeps its number, so that an error is the same whichever copy finds
     /// it.

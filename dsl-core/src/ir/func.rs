@@ -259,6 +259,12 @@ impl Func {
         (parameter.access != Access::Read).then_some(&parameter.name)
     }
 
+    /// Whether a pointer is to memory of which nothing but tiles that lie in it are accessed.
+    pub fn is_tiled(&self, base: Value) -> bool {
+        let parameter = self.parameter_index(base);
+        parameter.is_some_and(|parameter| self.parameters[parameter].tiled)
+    }
+
     /// Adds a parameter of the function.
     pub fn add_parameter(&mut self, parameter: Parameter, ty: Type) -> Value {
         self.parameters.push(parameter);

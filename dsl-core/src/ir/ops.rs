@@ -171,7 +171,7 @@ macro_rules! for_each_op {
         control {
             /// Runs the region for `lower, lower + step, ..` below `upper`. The region takes the index
             /// and the carried values and yields the next ones. `step` is positive; `stages` is a
-            /// pipelining hint and never changes results.
+            /// pipelining hint and never changes results: with 0 no schedule lets the loop run ahead.
             For "for" { lower: Value, upper: Value, init: Values, step: i64, stages: i64, body: Region } -> carried is [];
             /// One of two regions, which take nothing and yield the results.
             If "if" { condition: Value, on_true: Region, on_false: Region } -> yielded is [];

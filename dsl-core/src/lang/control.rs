@@ -205,7 +205,7 @@ impl DeviceRange {
 
     /// How many iterations a software pipeline overlaps: a hint that never changes results, for
     /// GPUs alone. Below 2 there is none; more than 8 count as 8. The stages of a kernel's `Config`,
-    /// if not 0, replace those of all its loops.
+    /// if not 0, replace those of all its loops, except of loops with 0 stages.
     ///
     /// While an iteration runs, loads of the next `stages - 1` are copied to shared memory. These are
     /// the loads of tiles whose offsets and masks, and the conditions of `if`s around them, follow

@@ -134,16 +134,18 @@ impl Sum {
     fn with_nan(&self, builder: &mut Builder, sums: Value) -> Value {
         let shape = builder.ty(sums).shape;
         let [rows, columns] = self.nan(builder);
-        let [rows, columns] = [(rows, 1), (columns, 0)].map(|(x, axis)| {
-            let x = any(builder, x, axis);
-            let axis = Axis(axis as u8);
-            let x = builder.value(Op::ExpandDims(op::ExpandDims { x, axis }));
-            let all = builder.ty(x).with_shape(shape);
-            builder.declared(Op::Broadcast(op::Broadcast { x }), all)
-        });
-        let found = builder.binary(BinaryOp::Or, rows, columns);
         let nan = builder.constant_like(sums, f64::NAN);
-        builder.select(found, nan, sums)
+        // One after the other, so that lanes exchange a row and a column and not a tile.
+        [(rows, 1), (columns, 0)]
+            .into_iter()
+            .fold(sums, |sums, (x, axis)| {
+                let x = any(builder, x, axis);
+                let axis = Axis(axis as u8);
+                let x = builder.value(Op::ExpandDims(op::ExpandDims { x, axis }));
+                let all = builder.ty(x).with_shape(shape);
+                let found = builder.declared(Op::Broadcast(op::Broadcast { x }), all);
+                builder.select(found, nan, sums)
+            })
     }
 
     /// Where an operand of the loop is NaN, by its place in a tile.
@@ -180,7 +182,7 @@ impl Sum {
         });
         let op = op::For {
             init,
-            stages: 1,
+            stages: 0,
             body,
             ..again.around
         };

@@ -39,6 +39,7 @@ pub mod rounded;
 pub mod simplify;
 pub mod sort_keys;
 pub mod specialise;
+pub mod stagger;
 mod straight;
 pub mod tile_order;
 pub mod uniform_mask;

@@ -24,7 +24,13 @@ pub fn with_copied_boxes<'a>(
 ) -> Result<Cow<'a, BlockFunc>, Diagnostics> {
     let share = share(block, target, options);
     let checked = options.bounds == Bounds::Checked;
-    let may_end = |op: &Op| checked && op.is_checked();
+    let may_end = |op: &Op| {
+        let ends = match facts.inside {
+            true => block.may_end_at(op),
+            false => op.is_checked(),
+        };
+        checked && ends
+    };
     let shown = |op: &Op| {
         let stores = matches!(op, Op::StoreBox(_));
         facts.boxes >= if stores { Boxed::All } else { Boxed::Loads }

@@ -1,6 +1,6 @@
 //! Products that stay under way while their loop goes on: sums are carried without waiting for them, an iteration
-//! waits for those of the one before, and copies start once the tensor cores have work, or before that where few
-//! are under way.
+//! waits for those of the one before, and copies start once the tensor cores have work: where warps release slots, into
+//! those of the iteration before, otherwise into those of the one before that.
 
 use std::collections::BTreeSet;
 
@@ -30,8 +30,8 @@ pub(super) struct Overlap {
 pub(super) struct Added<'a> {
     /// The instructions that start copies.
     pub(super) ahead: &'a BTreeSet<Inst>,
-    /// Whether those come first, before the iteration waits for its own copies; otherwise behind its products.
-    pub(super) is_ahead_first: bool,
+    /// Whether those come behind what releases slots, and fill these; otherwise right behind the products of the iteration.
+    pub(super) is_behind_releases: bool,
     /// What releases slots, once the products of the iteration before are waited for.
     pub(super) releases: &'a [Inst],
 }
@@ -113,11 +113,11 @@ fn reorder(func: &mut Func, body: Region, products: &[Inst], added: Added<'_>) {
     let pending = products.len() as i64;
     let wait = Op::WaitProducts(op::WaitProducts { pending });
     let wait = func.add_inst(wait, &[], loc);
-    let begun = match added.is_ahead_first {
-        true => [&copies, before].concat(),
-        false => [before, &copies].concat(),
+    let (begun, last) = match added.is_behind_releases {
+        true => (&[][..], &copies[..]),
+        false => (&copies[..], &[][..]),
     };
-    func.region_mut(body).insts = [&begun, &[wait][..], added.releases, after].concat();
+    func.region_mut(body).insts = [before, begun, &[wait], added.releases, last, after].concat();
 }
 
 /// Carries sums as pending ones, and settles them after the loop.

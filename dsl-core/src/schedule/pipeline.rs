@@ -4,22 +4,21 @@
 //! so waiting is enough and no barrier is needed. There is one slot for each stage: an iteration first starts the
 //! copies of the iteration `stages - 1` ahead, into the slot that the iteration before it has read. What a
 //! product reads from slots is copied there at once, by all lanes for all: there an iteration begins with a
-//! barrier. Where products stay under way over the loop's edge, they come first, and copies are for `stages - 2`
-//! iterations ahead, into the slot that the iteration before the last has read. Of three stages that is one iteration:
-//! where warps release slots, such copies come before all else, so that they need not wait for those of the iteration before.
+//! barrier. Where products stay under way over the loop's edge, they come first. Where warps release slots, copies follow the
+//! release of that slot then; otherwise they are for `stages - 2` iterations ahead, into that of the iteration before the last.
 
 mod copies;
-mod first;
 mod nested;
 mod order;
 mod releases;
+mod small;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ahead::Ahead;
 use super::nest::{is_counted, loops_around};
 use super::overlap::{Added, Overlap};
-use super::read_back::read_back;
+use super::read_back::{insert_before, read_back};
 use super::rings::{Ring, Slots, Uses};
 use super::{MayEnd, PlacedFunc};
 use crate::builder::Builder;
@@ -32,7 +31,7 @@ use crate::passes::dce::dce;
 use crate::passes::indices::Indices;
 use crate::target::Target;
 
-use first::{has_boxes, is_small};
+use small::{has_boxes, is_small};
 
 /// The deepest pipeline.
 pub const MAX_STAGES: i64 = 8;
@@ -53,6 +52,16 @@ pub(super) fn deepest(func: &Func) -> i64 {
     stages.max().unwrap_or(1)
 }
 
+/// How many stages a loop is to have.
+pub(super) fn stages_of(op: &op::For, stated: Option<i64>) -> i64 {
+    let may_run_ahead = op.step <= LONGEST_STEP && op.stages > 0;
+    if may_run_ahead {
+        stated.unwrap_or(op.stages)
+    } else {
+        1
+    }
+}
+
 /// Starts the loads of loops ahead: `stated` iterations of all loops, or as many as each loop says, and not more
 /// than `most`. No copy of a box is under way where `may_end` says that the program may end.
 ///
@@ -69,12 +78,7 @@ pub fn pipeline(
     }
     let stages = |inst: Inst| {
         let Op::For(op) = func.op(inst) else { return 1 };
-        let short = op.step <= LONGEST_STEP;
-        if short {
-            stated.unwrap_or(op.stages).min(most)
-        } else {
-            1
-        }
+        stages_of(op, stated).min(most)
     };
     let loops = func.all_insts().into_iter();
     let loops: Vec<(Inst, i64)> = loops
@@ -104,6 +108,8 @@ struct Pipeliner {
     stages: i64,
     /// How many iterations ahead copies start.
     distance: i64,
+    /// Whether the products of an iteration stay under way in the next one.
+    overlaps: bool,
     ahead: Ahead,
     /// For each load that runs ahead its slots.
     rings: BTreeMap<Inst, Ring>,
@@ -154,6 +160,7 @@ fn pipelined(
         body: op.body,
         stages,
         distance: stages - 1,
+        overlaps: false,
         ahead,
         rings,
         buffers: BTreeMap::new(),
@@ -186,12 +193,11 @@ impl Pipeliner {
         let parameters = self.carry_all(&op);
         let own = self.own(&parameters);
         let slot = own.slot;
-        if self.stages > 2 && self.overlaps(slot) {
-            self.distance = self.stages - 2;
-        }
-        // What is counted of boxes goes on from one run of the loop to the next.
+        // What is counted of boxes goes on from run to run.
         let goes_on = self.copies_boxes() && !around.is_empty();
         let releases = (goes_on || around.is_empty()) && self.shares_boxes_alone();
+        self.overlaps = (releases || self.stages > 2) && self.may_overlap(slot);
+        self.distance -= i64::from(self.overlaps && !releases);
         let (insts, ()) = self.apart(|this| this.meet(&own, releases));
         let outermost = around.first().copied().unwrap_or(inst);
         let (nest, (before, (limit, state))) = if goes_on {
@@ -209,7 +215,7 @@ impl Pipeliner {
             (None, filled)
         };
         let turn = own.turn.filter(|_| releases);
-        let (ahead, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit, turn));
+        let (ahead, mut next) = self.apart(|this| this.run_ahead(&op, &parameters, limit, turn));
         let (released, ()) = self.apart(|this| {
             if releases {
                 this.release(&op, slot);
@@ -217,32 +223,27 @@ impl Pipeliner {
         });
         self.add_results(inst, &state);
         let behind = nest.map(|nest| self.go_on(nest, (inst, &op), releases));
-        let insts = [self.loads_first(may_end), insts].concat();
+        let loaded = self.loads_ahead(&op, may_end);
+        self.add_results(inst, &loaded.before.1);
+        next.extend(loaded.next.1);
+        let ahead = [loaded.next.0, ahead].concat();
+        let insts = [loaded.head, insts].concat();
         let overlap = self.compose(slot, (insts, &ahead, &released), next);
         let func = self.builder.func_mut();
-        op.init.extend(state);
+        op.init.extend(state.into_iter().chain(loaded.before.1));
         func.inst_mut(inst).op = Op::For(op);
         if let Some(overlap) = overlap {
             let added = Added {
                 ahead: &ahead.into_iter().collect(),
-                is_ahead_first: releases && self.distance == 1,
+                is_behind_releases: releases,
                 releases: &released,
             };
             overlap.apply(func, inst, self.body, added);
         }
         self.begin((inst, outermost), (begun, before), may_end);
+        insert_before(self.builder.func_mut(), inst, loaded.before.0);
         if let Some(behind) = behind {
             behind.apply(self.builder.func_mut(), inst);
-        }
-    }
-
-    /// Results of the loop for what it carries in addition.
-    fn add_results(&mut self, inst: Inst, state: &[Value]) {
-        let func = self.builder.func_mut();
-        for &value in state {
-            let (ty, layout) = (func.ty(value), func.layout(value));
-            let result = func.add_result(inst, ty);
-            func.set_layout(result, layout);
         }
     }
 
@@ -277,9 +278,8 @@ impl Pipeliner {
         parameter
     }
 
-    /// Whether the products of the loop may stay under way. Their slots are free an iteration later, so copies
-    /// start for an iteration less ahead.
-    fn overlaps(&self, slot: Value) -> bool {
+    /// Whether the products of the loop may stay under way. Their slots are free an iteration later.
+    fn may_overlap(&self, slot: Value) -> bool {
         if !self.feeds() {
             return false;
         }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::PlacedFunc;
 use super::homes::is_grouped;
 use super::nest::loops_around;
-use super::pipeline::{LONGEST_STEP, before_end};
+use super::pipeline::{before_end, stages_of};
 use super::read_back::insert_before;
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
@@ -75,7 +75,7 @@ impl Rotation {
         let Op::For(op) = func.op(inst) else {
             return None;
         };
-        let ahead = stated.unwrap_or(op.stages) > 1 && op.step <= LONGEST_STEP;
+        let ahead = stages_of(op, stated) > 1;
         let plain = |inst: Inst| {
             let op = func.op(inst);
             let load = matches!(op, Op::Load(op) if op.cache.is_none());

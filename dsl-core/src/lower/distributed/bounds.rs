@@ -42,7 +42,7 @@ impl Lowering<'_> {
     pub(super) fn check(&mut self, insts: &[Inst]) -> Result<()> {
         let first = insts[0];
         let op = self.block.op(first);
-        let due = op.is_checked() || matches!(op, Op::If(_)) && self.has_checks(first);
+        let due = self.block.may_end_at(op) || matches!(op, Op::If(_)) && self.has_checks(first);
         if !due || self.checked.contains(&first) {
             return Ok(());
         }
@@ -132,10 +132,9 @@ impl Lowering<'_> {
     /// The access of an instruction that is checked.
     pub(super) fn to_check(&self, inst: Inst) -> Option<MemoryAccess> {
         let tile = self.block.op(inst).access()?;
-        let argument = self.block.parameter_index(tile.base)?;
-        let tiled = self.block.parameters[argument].tiled;
-        let wanted = self.bounds == Bounds::Checked && !tiled;
-        wanted.then_some(tile)
+        let is_argument = self.block.parameter_index(tile.base).is_some();
+        let due = is_argument && !self.block.is_tiled(tile.base);
+        (due && self.bounds == Bounds::Checked).then_some(tile)
     }
 
     /// Whether an instruction checks anything where it stands.
@@ -143,7 +142,7 @@ impl Lowering<'_> {
         let mut found = matches!(self.block.op(inst), Op::Gather(_) | Op::Assert(_));
         for region in self.block.op(inst).regions() {
             self.block.walk(region, &mut |inner| {
-                found |= self.block.op(inner).is_checked()
+                found |= self.block.may_end_at(self.block.op(inner));
             });
         }
         found

@@ -2,6 +2,7 @@
 
 use super::Lowering;
 use super::registers::Registers;
+use crate::ir::numbers::filling;
 use crate::ir::{AtomicOp, BinaryOp, CompareOp, DType, Literal, Op, Value, op};
 
 /// How many sums a factor must have for its comparison to cost little beside their multiplications.
@@ -22,7 +23,7 @@ impl Lowering<'_> {
         else {
             return None;
         };
-        let (sums, factors) = match [*lhs, *rhs].map(|it| self.is_settled(it)) {
+        let (sums, factors) = match [*lhs, *rhs].map(|it| self.is_added_up(it)) {
             [true, false] => (a, b),
             [false, true] => (b, a),
             [true, true] | [false, false] => return None,
@@ -69,8 +70,19 @@ impl Lowering<'_> {
         self.builder.value(Op::WarpReduce(op::WarpReduce { x, op }))
     }
 
-    fn is_settled(&self, value: Value) -> bool {
-        let inst = self.definitions[value];
-        inst.is_some_and(|inst| matches!(self.block.op(inst), Op::Settle(_)))
+    /// Whether a value is sums that a product has added to others, which may have been multiplied before.
+    fn is_added_up(&self, value: Value) -> bool {
+        let op = |value: Value| Some(self.block.op(self.definitions[value]?));
+        let Some(&Op::Settle(op::Settle { x, .. })) = op(value) else {
+            return false;
+        };
+        let Some(Op::DotSlots(product)) = op(x) else {
+            return true;
+        };
+        let begun = match op(product.accumulator) {
+            Some(&Op::Pend(op::Pend { x })) => x,
+            Some(_) | None => return true,
+        };
+        !filling(begun, op).is_some_and(Literal::is_positive_zero)
     }
 }

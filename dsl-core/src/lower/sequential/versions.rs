@@ -51,11 +51,7 @@ impl<'a> Lowerer<'a> {
 
     /// Whether accesses of an argument are checked.
     pub(super) fn is_checked(&self, base: Value) -> bool {
-        let tiled = self
-            .source
-            .parameter_index(base)
-            .is_some_and(|parameter| self.source.parameters[parameter].tiled);
-        self.bounds == Bounds::Checked && !tiled
+        self.bounds == Bounds::Checked && !self.source.is_tiled(base)
     }
 
     /// Whether a whole access lies in its array, as one scalar, where its offsets are a range.

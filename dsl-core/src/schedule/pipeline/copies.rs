@@ -45,10 +45,17 @@ impl Pipeliner {
     }
 
     pub(super) fn branch(&mut self, fill: impl FnOnce(&mut Self)) -> Region {
+        self.filled(|this| {
+            fill(this);
+            Vec::new()
+        })
+    }
+
+    /// A region that yields what `fill` returns.
+    pub(super) fn filled(&mut self, fill: impl FnOnce(&mut Self) -> Vec<Value>) -> Region {
         let region = self.builder.new_region(&[]);
         let outer = self.builder.enter(region);
-        fill(self);
-        let values = Vec::new();
+        let values = fill(self);
         self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.builder.enter(outer);
         region

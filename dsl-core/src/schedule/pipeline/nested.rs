@@ -164,7 +164,7 @@ impl Pipeliner {
             }
         });
         let (settled, ()) = self.apart(|this| {
-            if releases && this.distance < this.stages - 1 {
+            if releases && this.overlaps {
                 this.release_last(op, last.slot);
             }
         });

@@ -20,8 +20,7 @@ impl Pipeliner {
     ) -> Option<Overlap> {
         let func = self.builder.func_mut();
         read_back(func, &self.rings, &self.buffers, (self.body, slot));
-        let stays = self.distance < self.stages - 1;
-        let overlap = Overlap::find(func, self.body, slot).filter(|_| stays);
+        let overlap = Overlap::find(func, self.body, slot).filter(|_| self.overlaps);
         let own = std::mem::take(&mut func.region_mut(self.body).insts);
         match releases {
             [] => insts.extend(ahead.iter().chain(&own)),
@@ -39,6 +38,16 @@ impl Pipeliner {
             values.extend(next);
         }
         overlap
+    }
+
+    /// Results of the loop for what it carries in addition.
+    pub(super) fn add_results(&mut self, inst: Inst, state: &[Value]) {
+        let func = self.builder.func_mut();
+        for &value in state {
+            let (ty, layout) = (func.ty(value), func.layout(value));
+            let result = func.add_result(inst, ty);
+            func.set_layout(result, layout);
+        }
     }
 
     /// Puts the buffers of a loop and its first copies before it, and before the loop around it.

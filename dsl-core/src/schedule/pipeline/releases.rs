@@ -8,7 +8,7 @@ impl Pipeliner {
     /// This warp has read its slots: those of an iteration at its end, or those of the one before where products stay under
     /// way.
     pub(super) fn release(&mut self, op: &op::For, slot: Value) {
-        if self.distance == self.stages - 1 {
+        if !self.overlaps {
             self.release_first(slot);
             return;
         }
@@ -49,7 +49,7 @@ impl Pipeliner {
     /// The loads whose slots are free at once: those that feed one product, or all where products stay under way together, or
     /// where lanes fill slots that others read.
     pub(super) fn groups(&self) -> Vec<Vec<Inst>> {
-        let apart = self.distance == self.stages - 1 && self.shares_boxes_alone();
+        let apart = !self.overlaps && self.shares_boxes_alone();
         let product = |load: Inst| self.rings[&load].fed.map(|fed| fed.dot).filter(|_| apart);
         let mut groups: Vec<Vec<Inst>> = Vec::new();
         for load in self.loads_in(self.body) {
@@ -81,12 +81,12 @@ impl Pipeliner {
         self.copies_boxes() && loads.all(|load| own(load) || every(load))
     }
 
-    /// How often the slot that an iteration fills has been released by then: as often as boxes have filled it before.
+    /// How often the slot before that of an iteration, which it fills, has been released by then: as often as boxes have filled
+    /// it before.
     pub(super) fn releases_before(&mut self, slot: Value, turn: Value) -> Value {
-        let behind = (self.stages - self.distance) as i32;
-        let [behind, one] = [behind, 1].map(|number| self.builder.int32(number));
-        let wraps = self.builder.compare(CompareOp::Lt, slot, behind);
+        let [zero, one] = [0, 1].map(|number| self.builder.int32(number));
+        let is_first = self.builder.compare(CompareOp::Eq, slot, zero);
         let later = self.builder.add(turn, one);
-        self.builder.select(wraps, turn, later)
+        self.builder.select(is_first, turn, later)
     }
 }

@@ -319,8 +319,9 @@ fn block_scaled_matmul<Q: Float + Number, T: Float + Number>(plan: &Plan) -> Mad
         },
         move |given, [a, b]: Factors<'_, Q>, out: TensorViewMut<'_, T, 2>, device, setting| {
             let kernel = set!(ready::scaled_matmul::block_scaled_matmul::<Q, T>(), setting);
-            let [rows, scales] = given;
-            kernel.launch(device, (), (a, b, rows.view([m, blocks])?, scales, out))
+            let rows = given[0].view([m, blocks])?;
+            let scales = given[1].view([n.div_ceil(block), blocks])?;
+            kernel.launch(device, (), (a, b, rows, scales, out))
         },
     )
 }

@@ -24,6 +24,7 @@ impl Checker<'_> {
             "carried" => passes::carried::drop_unchanged,
             "late_zeros" => passes::late_zeros::late_zeros,
             "roll_edges" => passes::roll_edges::roll_edges,
+            "stagger_products" => passes::stagger::stagger_products,
             "cse" => passes::cse::cse,
             "licm" => passes::licm::licm,
             "dce" => passes::dce::dce,
