@@ -1,6 +1,7 @@
-//! Loops in loops: which lie around which, and what they carry from one run of the innermost body to the next.
+//! Loops in loops: which lie around which, how far they run ahead, and what they carry from one run of the innermost body to the next.
 
 use super::append::Appender;
+use super::pipeline::LONGEST_STEP;
 use super::read_back::insert_before;
 use crate::ir::{Func, Inst, Op, Value, op};
 
@@ -99,4 +100,14 @@ fn apart<T>(
     let filled = fill(&mut Appender { func, region, inst });
     let insts = std::mem::take(&mut func.region_mut(region).insts);
     (filled, insts)
+}
+
+/// How many stages a loop is to have.
+pub(super) fn stages_of(op: &op::For, stated: Option<i64>) -> i64 {
+    let may_run_ahead = op.step <= LONGEST_STEP && op.stages > 0;
+    if may_run_ahead {
+        stated.unwrap_or(op.stages)
+    } else {
+        1
+    }
 }

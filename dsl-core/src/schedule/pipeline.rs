@@ -8,17 +8,17 @@
 //! release of that slot then; otherwise they are for `stages - 2` iterations ahead, into that of the iteration before the last.
 
 mod copies;
+mod first;
 mod nested;
 mod order;
 mod releases;
-mod small;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ahead::Ahead;
-use super::nest::{is_counted, loops_around};
+use super::nest::{is_counted, loops_around, stages_of};
 use super::overlap::{Added, Overlap};
-use super::read_back::{insert_before, read_back};
+use super::read_back::read_back;
 use super::rings::{Ring, Slots, Uses};
 use super::{MayEnd, PlacedFunc};
 use crate::builder::Builder;
@@ -31,7 +31,7 @@ use crate::passes::dce::dce;
 use crate::passes::indices::Indices;
 use crate::target::Target;
 
-use small::{has_boxes, is_small};
+use first::{has_boxes, is_small};
 
 /// The deepest pipeline.
 pub const MAX_STAGES: i64 = 8;
@@ -50,16 +50,6 @@ pub(super) fn deepest(func: &Func) -> i64 {
         Some(Control::While(_) | Control::If(_)) | None => 1,
     });
     stages.max().unwrap_or(1)
-}
-
-/// How many stages a loop is to have.
-pub(super) fn stages_of(op: &op::For, stated: Option<i64>) -> i64 {
-    let may_run_ahead = op.step <= LONGEST_STEP && op.stages > 0;
-    if may_run_ahead {
-        stated.unwrap_or(op.stages)
-    } else {
-        1
-    }
 }
 
 /// Starts the loads of loops ahead: `stated` iterations of all loops, or as many as each loop says, and not more
@@ -215,7 +205,7 @@ impl Pipeliner {
             (None, filled)
         };
         let turn = own.turn.filter(|_| releases);
-        let (ahead, mut next) = self.apart(|this| this.run_ahead(&op, &parameters, limit, turn));
+        let (ahead, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit, turn));
         let (released, ()) = self.apart(|this| {
             if releases {
                 this.release(&op, slot);
@@ -223,14 +213,10 @@ impl Pipeliner {
         });
         self.add_results(inst, &state);
         let behind = nest.map(|nest| self.go_on(nest, (inst, &op), releases));
-        let loaded = self.loads_ahead(&op, may_end);
-        self.add_results(inst, &loaded.before.1);
-        next.extend(loaded.next.1);
-        let ahead = [loaded.next.0, ahead].concat();
-        let insts = [loaded.head, insts].concat();
+        let insts = [self.loads_first(may_end), insts].concat();
         let overlap = self.compose(slot, (insts, &ahead, &released), next);
         let func = self.builder.func_mut();
-        op.init.extend(state.into_iter().chain(loaded.before.1));
+        op.init.extend(state);
         func.inst_mut(inst).op = Op::For(op);
         if let Some(overlap) = overlap {
             let added = Added {
@@ -241,9 +227,18 @@ impl Pipeliner {
             overlap.apply(func, inst, self.body, added);
         }
         self.begin((inst, outermost), (begun, before), may_end);
-        insert_before(self.builder.func_mut(), inst, loaded.before.0);
         if let Some(behind) = behind {
             behind.apply(self.builder.func_mut(), inst);
+        }
+    }
+
+    /// Results of the loop for what it carries in addition.
+    fn add_results(&mut self, inst: Inst, state: &[Value]) {
+        let func = self.builder.func_mut();
+        for &value in state {
+            let (ty, layout) = (func.ty(value), func.layout(value));
+            let result = func.add_result(inst, ty);
+            func.set_layout(result, layout);
         }
     }
 

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlacedFunc;
 use super::homes::is_grouped;
-use super::nest::loops_around;
-use super::pipeline::{before_end, stages_of};
+use super::nest::{loops_around, stages_of};
+use super::pipeline::before_end;
 use super::read_back::insert_before;
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;

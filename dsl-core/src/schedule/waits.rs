@@ -71,7 +71,7 @@ fn is_beside(func: &Func, inst: Inst, buffer: Value) -> bool {
     for region in op.regions() {
         func.walk(region, &mut |inner| taken.extend(func.op(inner).operands()));
     }
-    let free = begins || ends || func.is_pure(inst) || brings(func, inst);
+    let free = begins || ends || func.is_pure(inst) || fills_released(func, inst);
     free && !taken.contains(&buffer)
 }
 
@@ -179,12 +179,12 @@ fn passes(func: &Func, wait: Inst, later: Inst, held: &BTreeSet<Value>) -> bool 
     let results = &func.inst(later).results;
     let mut touched = operands.iter().chain(results);
     let touches = touched.any(|it| held.contains(it)) && !matches!(op, Op::DotSlots(_));
-    !uses && !touches && !repeats && (begins || func.is_pure(later) || brings(func, later))
+    !uses && !touches && !repeats && (begins || func.is_pure(later) || fills_released(func, later))
 }
 
-/// Whether an instruction has no effect but to load, and to start boxes in slots that have been released: what a wait before it
-/// waits for reads none of these.
-fn brings(func: &Func, inst: Inst) -> bool {
+/// Whether an instruction has no effect but to start boxes in slots that have been released: what a wait before it waits
+/// for reads none of these.
+fn fills_released(func: &Func, inst: Inst) -> bool {
     let Op::If(op) = func.op(inst) else {
         return false;
     };
@@ -192,8 +192,8 @@ fn brings(func: &Func, inst: Inst) -> bool {
     for region in [op.on_true, op.on_false] {
         func.walk(region, &mut |inner| {
             let released = matches!(func.op(inner), Op::CopyBox(op) if op.released.is_some());
-            let others = matches!(func.op(inner), Op::Load(_) | Op::If(_) | Op::Yield(_));
-            fills &= released || others || func.is_pure(inner);
+            let ends = matches!(func.op(inner), Op::Yield(_));
+            fills &= released || ends || func.is_pure(inner);
         });
     }
     fills

@@ -45,17 +45,10 @@ impl Pipeliner {
     }
 
     pub(super) fn branch(&mut self, fill: impl FnOnce(&mut Self)) -> Region {
-        self.filled(|this| {
-            fill(this);
-            Vec::new()
-        })
-    }
-
-    /// A region that yields what `fill` returns.
-    pub(super) fn filled(&mut self, fill: impl FnOnce(&mut Self) -> Vec<Value>) -> Region {
         let region = self.builder.new_region(&[]);
         let outer = self.builder.enter(region);
-        let values = fill(self);
+        fill(self);
+        let values = Vec::new();
         self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.builder.enter(outer);
         region

@@ -40,16 +40,6 @@ impl Pipeliner {
         overlap
     }
 
-    /// Results of the loop for what it carries in addition.
-    pub(super) fn add_results(&mut self, inst: Inst, state: &[Value]) {
-        let func = self.builder.func_mut();
-        for &value in state {
-            let (ty, layout) = (func.ty(value), func.layout(value));
-            let result = func.add_result(inst, ty);
-            func.set_layout(result, layout);
-        }
-    }
-
     /// Puts the buffers of a loop and its first copies before it, and before the loop around it.
     pub(super) fn begin(
         &mut self,
