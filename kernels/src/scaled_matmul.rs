@@ -43,7 +43,7 @@ pub fn scaled_matmul<
 /// `[BM, BN]` a program.
 ///
 /// Blocks are added in ascending order, whatever the tile, which `order` tells since the check of tile orders cannot know it.
-#[kernel(BM = 64, BN = 128, order = "tile", grid = grid(&out, [BM, BN]))]
+#[kernel(BM = 128, BN = 128, order = "tile", grid = grid(&out, [BM, BN]))]
 pub fn block_scaled_matmul<
     Q: Float,
     T: Float,
@@ -238,7 +238,7 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
     check_shape(scales.len(), &[n.div_ceil(BLOCK), blocks])?;
     check_shape(out.len(), &[m, n])?;
     // A lane holds the sums of a block beside those of all. Four warps multiply together.
-    let tile = setting.block_or(64) * setting.width_or(BLOCK);
+    let tile = setting.block_or(128) * setting.width_or(BLOCK);
     let setting = &setting.with_lanes_of(64, tile.max(64 * BLOCK));
     let kernel = block_scaled_matmul::<Q, T>();
     let kernel = setting

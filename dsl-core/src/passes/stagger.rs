@@ -10,7 +10,7 @@ use crate::builder::Builder;
 use crate::ir::{BinaryOp, DType, Func, Inst, Op, Region, Stage, Value, op};
 
 /// Warps that multiply together.
-const WARPS: u32 = 4;
+const GROUP: u32 = 4;
 
 /// A loop with one product in each iteration.
 struct Staggered {
@@ -22,7 +22,7 @@ struct Staggered {
 
 /// Orders the products of groups of warps where a loop has one in each iteration and its sums at the end.
 pub fn stagger_products(func: &mut Func) {
-    let groups = func.warps / WARPS;
+    let groups = func.warps / GROUP;
     if groups < 2 {
         return;
     }
@@ -132,7 +132,7 @@ fn from_group(
         one(builder);
         return;
     }
-    let bound = builder.int32(((first + 1) * WARPS) as i32);
+    let bound = builder.int32(((first + 1) * GROUP) as i32);
     let is_first = builder.lt(warp, bound);
     builder.if_else(is_first, one, |builder| {
         from_group(builder, warp, first + 1..groups.end, does);
@@ -142,13 +142,13 @@ fn from_group(
 
 /// A group waits for its turn. Barrier 0 is that of all warps.
 fn wait(group: u32) -> Op {
-    let (id, warps) = (i64::from(group + 1), i64::from(2 * WARPS));
+    let (id, warps) = (i64::from(group + 1), i64::from(2 * GROUP));
     Op::NamedSync(op::NamedSync { id, warps })
 }
 
 /// It is the turn of a group.
 fn let_begin(group: u32) -> Op {
-    let (id, warps) = (i64::from(group + 1), i64::from(2 * WARPS));
+    let (id, warps) = (i64::from(group + 1), i64::from(2 * GROUP));
     Op::NamedArrive(op::NamedArrive { id, warps })
 }
 
