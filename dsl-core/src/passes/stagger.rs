@@ -4,80 +4,54 @@
 //! groups have begun meanwhile. Groups that run freely come to begin at the same time, and to add at the same time. So
 //! each has a numbered barrier, at which it waits until the group before it has begun.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::rewrite::rewrite;
 use crate::builder::Builder;
-use crate::ir::{BinaryOp, DType, Func, Inst, Op, Region, Stage, Value, op};
+use crate::ir::{Func, Inst, Op, Stage, Value, op};
 
 /// Warps that multiply together.
 const GROUP: u32 = 4;
 
-/// A loop with one product in each iteration.
-struct Staggered {
-    /// Where the loop stands.
-    region: Region,
-    inner: Inst,
-    product: Inst,
-}
-
-/// Orders the products of groups of warps where a loop has one in each iteration and its sums at the end.
+/// Orders the products of groups of warps in all loops that have one in each iteration and its sums at the end.
 pub fn stagger_products(func: &mut Func) {
     let groups = func.warps / GROUP;
     if groups < 2 {
         return;
     }
-    let all = func.all_regions().into_iter().flat_map(|region| {
-        let insts = func.region(region).insts.iter();
-        insts.map(move |&inner| (region, inner))
-    });
-    let found: Vec<Staggered> = all
-        .filter_map(|(region, inner)| {
-            let product = alone_in(func, inner)?;
-            Some(Staggered {
-                region,
-                inner,
-                product,
-            })
-        })
-        .collect();
-    for Staggered {
-        region,
-        inner,
-        product,
-    } in found
-    {
-        let Op::For(op) = func.op(inner).clone() else {
-            continue;
-        };
-        let last = groups - 1;
-        // The last group lets the first one begin each of its products, as many as there are: a run leaves no barrier half full.
-        insert(func, (region, inner), &|builder, inner| {
-            let runs = builder.lt(op.lower, op.upper);
-            when(builder, runs, |builder| {
-                by_group(builder, groups, &|group| {
-                    (group == last).then(|| let_begin(0))
-                });
-            });
-            again(builder, inner);
-        });
-        insert(func, (op.body, product), &|builder, product| {
-            by_group(builder, groups, &|group| Some(wait(group)));
-            again(builder, product);
-            by_group(builder, groups, &|group| {
-                (group < last).then(|| let_begin(group + 1))
-            });
-            let index = builder.parameters(op.body)[0];
-            let left = builder.binary(BinaryOp::Sub, op.upper, index);
-            let step = builder.index(op.step);
-            let [left, step] = [left, step].map(|it| builder.bitcast(it, DType::U64));
-            let goes_on = builder.lt(step, left);
-            when(builder, goes_on, |builder| {
-                by_group(builder, groups, &|group| {
-                    (group == last).then(|| let_begin(0))
-                });
-            });
-        });
+    let insts = func.all_insts().into_iter();
+    let products: BTreeSet<Inst> = insts.filter_map(|inst| alone_in(func, inst)).collect();
+    if products.is_empty() {
+        return;
     }
+    let last = groups - 1;
+    rewrite(func, &mut |rewriter, inst| {
+        products.contains(&inst).then(|| {
+            let builder = &mut rewriter.builder;
+            by_group(builder, groups, &|group| Some(wait(group)));
+            let region = builder.region();
+            let func = builder.func_mut();
+            func.region_mut(region).insts.push(inst);
+            let results = func.inst(inst).results.clone();
+            let next = |group| if group == last { 0 } else { group + 1 };
+            by_group(builder, groups, &|group| Some(let_begin(next(group))));
+            results
+        })
+    });
+    // Between two products it is the turn of the first group, in whatever loop the next one is.
+    let owned = std::mem::replace(func, Func::new("", Stage::Lane));
+    let mut builder = Builder::resume(owned);
+    let body = builder.func().body();
+    let insts = std::mem::take(&mut builder.func_mut().region_mut(body).insts);
+    by_group(&mut builder, groups, &|group| {
+        (group == last).then(|| let_begin(0))
+    });
+    builder.func_mut().region_mut(body).insts.extend(insts);
+    by_group(&mut builder, groups, &|group| (group == 0).then(|| wait(0)));
+    *func = builder
+        .finish()
+        .expect("broken invariant: two groups of warps meet at a numbered barrier");
 }
 
 /// The product of a loop that has no other, is over at the end of each iteration, stops no program, and has no barrier of all warps.
@@ -150,38 +124,4 @@ fn wait(group: u32) -> Op {
 fn let_begin(group: u32) -> Op {
     let (id, warps) = (i64::from(group + 1), i64::from(2 * GROUP));
     Op::NamedArrive(op::NamedArrive { id, warps })
-}
-
-/// Puts what `fill` appends in the place of an instruction.
-fn insert(func: &mut Func, (region, at): (Region, Inst), fill: &dyn Fn(&mut Builder, Inst)) {
-    let insts = std::mem::take(&mut func.region_mut(region).insts);
-    let loc = func.inst(at).loc.clone();
-    let owned = std::mem::replace(func, Func::new("", Stage::Lane));
-    let mut builder = Builder::resume(owned);
-    builder.set_loc(loc);
-    let outer = builder.enter(region);
-    for inst in insts {
-        if inst == at {
-            fill(&mut builder, inst);
-        } else {
-            again(&mut builder, inst);
-        }
-    }
-    builder.enter(outer);
-    *func = builder
-        .finish()
-        .expect("broken invariant: two groups of warps meet at a numbered barrier");
-}
-
-fn again(builder: &mut Builder, inst: Inst) {
-    let region = builder.region();
-    builder.func_mut().region_mut(region).insts.push(inst);
-}
-
-fn when(builder: &mut Builder, condition: Value, does: impl FnOnce(&mut Builder)) {
-    let on_true = |builder: &mut Builder| {
-        does(builder);
-        Vec::new()
-    };
-    builder.if_else(condition, on_true, |_| Vec::new());
 }
