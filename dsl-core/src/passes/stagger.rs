@@ -39,16 +39,15 @@ pub fn stagger_products(func: &mut Func) {
             results
         })
     });
-    // Between two products it is the turn of the first group, in whatever loop the next one is.
     let owned = std::mem::replace(func, Func::new("", Stage::Lane));
     let mut builder = Builder::resume(owned);
     let body = builder.func().body();
     let insts = std::mem::take(&mut builder.func_mut().region_mut(body).insts);
+    // Between two products it is the turn of the first group, in whatever loop the next one is.
     by_group(&mut builder, groups, &|group| {
         (group == last).then(|| let_begin(0))
     });
     builder.func_mut().region_mut(body).insts.extend(insts);
-    by_group(&mut builder, groups, &|group| (group == 0).then(|| wait(0)));
     *func = builder
         .finish()
         .expect("broken invariant: two groups of warps meet at a numbered barrier");

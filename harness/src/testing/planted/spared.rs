@@ -64,15 +64,6 @@ const SPARED: &[Spared] = &[
         fault: "pipeline: a barrier is missing",
         functions: &["schedule/stored.bir @stored"],
     },
-    // At the end of a program it is the turn of the first group, which begins nothing any more.
-    Spared {
-        fault: "a named barrier is missing",
-        functions: &[
-            "passes/stagger_again.bir @nested",
-            "passes/stagger_again.bir @twice",
-            "passes/stagger_products.bir @promoted",
-        ],
-    },
     // A group lets the next one begin, which has released what it read two iterations before by then.
     Spared {
         fault: "a wait for a phase is missing",
