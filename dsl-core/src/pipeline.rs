@@ -17,9 +17,9 @@ use crate::ir::{Func, Op};
 use crate::lower::{distributed, sequential};
 use crate::passes::{
     boxes, cut_products, decompose, expand_accumulators, expand_elements, expand_prints,
-    expand_tiles, late_zeros, legalise, long_sums, nan_bits, narrow, promote_dots, quotients,
-    resolve, roll_edges, rounded, sort_keys, specialise, stagger, tidy, uniform_mask, views,
-    widen_dots,
+    expand_tiles, late_zeros, legalise, long_sums, nan_bits, narrow, pingpong, promote_dots,
+    quotients, resolve, roll_edges, roll_slices, rounded, sort_keys, specialise, stagger, tidy,
+    uniform_mask, views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, lanes_of};
@@ -168,7 +168,13 @@ const LANE: &[Stage] = &[
     plain!("tidy_lanes", tidy),
     distributed!("late_zeros", late_zeros::late_zeros),
     distributed!("roll_edges", roll_edges::roll_edges),
+    distributed!("roll_slices", roll_slices::roll_slices),
     distributed!("stagger_products", stagger::stagger_products),
+    by_context!("pingpong", |func, context| {
+        if context.options.schedule.pingpong == Some(2) {
+            pingpong::pingpong(func);
+        }
+    }),
 ];
 
 /// What every lane function needs before a backend takes it, one written by hand as well.

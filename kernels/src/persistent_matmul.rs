@@ -50,10 +50,21 @@ pub fn launch<T: Float + Number>(
     check_shape(b.len(), &[k, n])?;
     check_shape(out.len(), &[m, n])?;
     let (rows, columns) = (setting.block_or(128), setting.width_or(256));
+    let tiles = m.div_ceil(rows) * n.div_ceil(columns);
+    let programs = tiles.min(out.device().multiprocessors());
+    in_turns([a, b], out, [m, n, k], (programs, setting))
+}
+
+/// The same by so many programs, of factors and a product of these shapes.
+pub(crate) fn in_turns<T: Float + Number>(
+    [a, b]: [&Buffer<T>; 2],
+    out: &mut Buffer<T>,
+    [m, n, k]: [usize; 3],
+    (programs, setting): (usize, &Setting),
+) -> Result<()> {
+    let (rows, columns) = (setting.block_or(128), setting.width_or(256));
     let kernel = persistent_matmul::<T>().bm(rows).bn(columns).by(setting);
     let device = out.device().clone();
-    let tiles = m.div_ceil(rows) * n.div_ceil(columns);
-    let programs = tiles.min(device.multiprocessors());
     let arguments = (a.view([m, k])?, b.view([k, n])?, out.view_mut([m, n])?);
     kernel.launch(&device, programs, arguments)
 }

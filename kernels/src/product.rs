@@ -76,6 +76,20 @@ pub(crate) fn turns(
     (tiles > programs).then_some((programs, stated))
 }
 
+/// The same of floats of 16 bits on a GPU, which lie in rows that bulk copies take, by tiles of which a multiprocessor holds one
+/// at a time, or has one group of warps each.
+pub(crate) fn turns_of_halves<T>(
+    device: &Device,
+    [m, n, k]: [usize; 3],
+    setting: &Setting,
+) -> Option<(usize, Setting)> {
+    let fits = n.is_multiple_of(8) && k.is_multiple_of(8) && size_of::<T>() == 2;
+    let is_large = setting.block_or(128) * setting.width_or(256) >= 128 * 256;
+    let is_one = is_large || setting.schedule.pingpong == Some(2);
+    let found = turns(device, [m, n], setting);
+    found.filter(|_| fits && is_one && device.kind() != DeviceKind::Cpu)
+}
+
 /// The grid of tiles `[bm, bn]` over a product, the columns first, as [`tile_origin`] takes them.
 pub(crate) fn grid(out: &HostTensor<2>, [bm, bn]: [usize; 2]) -> (usize, usize) {
     (out.extent(1).div_ceil(bn), out.extent(0).div_ceil(bm))
@@ -94,5 +108,11 @@ pub(crate) fn space() -> Vec<Setting> {
         (64, 128, 4, 4),
         (64, 128, 4, 8),
     ];
-    tiles.map(Setting::staged).to_vec()
+    let pingpong = Setting::staged((64, 256, 4, 5));
+    let pingpong = Setting {
+        schedule: pingpong.schedule.pingpong(2),
+        ..pingpong
+    };
+    let tiles = tiles.map(Setting::staged).into_iter();
+    tiles.chain([pingpong]).collect()
 }

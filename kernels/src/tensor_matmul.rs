@@ -4,7 +4,7 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 use crate::setting::{Settable, Setting, check_shape, extent};
-use crate::{linear, product};
+use crate::{linear, persistent_matmul, product};
 
 /// A tile of `[BM, BN]` a program, `BK` products at a time. Sums are those of `Precision::Hopper`, in `f32`,
 /// rounded once in the end.
@@ -42,7 +42,8 @@ pub fn tensor_matmul<
 }
 
 /// The product of `[m, k]` and `[k, n]`, rounded to `T`. A setting's `block` and `width` are the rows and the
-/// columns of a tile of the product; up to 128 rows are columns of their tiles without one.
+/// columns of a tile of the product; up to 128 rows are columns of their tiles without one. Where there are more tiles than
+/// multiprocessors, programs take them in turns.
 ///
 /// # Errors
 /// What a launch refuses, among it `T` of other than 16 bits and GPUs without these tensor cores.
@@ -63,6 +64,9 @@ pub fn launch<T: Float + Number>(
             a.view_strided([k, m], [1, k])?,
         ];
         return linear::few_rows(turned, None, None, c, setting);
+    }
+    if let Some((programs, stated)) = product::turns_of_halves::<T>(&device, [m, n, k], setting) {
+        return persistent_matmul::in_turns([a, b], c, [m, n, k], (programs, &stated));
     }
     let kernel = tensor_matmul::<T>();
     let kernel = setting

@@ -2,7 +2,7 @@
 
 use super::adjoin::adjoin;
 use super::homes::homes;
-use super::pipeline::{MAX_STAGES, deepest, pipeline};
+use super::pipeline::{MAX_STAGES, pipeline};
 use super::results::results;
 use super::room::{deepest_fit, fits, stores_apart};
 use super::rows::rows;
@@ -10,6 +10,8 @@ use super::waits::wait_late;
 use super::{MayEnd, PlacedFunc};
 use crate::diagnostic::Diagnostics;
 use crate::facts::Facts;
+use crate::ir::Func;
+use crate::ir::op::Control;
 use crate::target::{Options, Schedule, Target};
 
 /// A function whose loops run ahead.
@@ -143,4 +145,14 @@ impl Depths<'_> {
             Some(_) | None => (plain, waiting),
         }
     }
+}
+
+/// The most stages that a loop of a function asks for, of those that there are.
+fn deepest(func: &Func) -> i64 {
+    let insts = func.all_insts().into_iter();
+    let stages = insts.map(|inst| match func.op(inst).control() {
+        Some(Control::For(op)) => op.stages.min(MAX_STAGES),
+        Some(Control::While(_) | Control::If(_)) | None => 1,
+    });
+    stages.max().unwrap_or(1)
 }

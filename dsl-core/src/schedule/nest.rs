@@ -102,8 +102,13 @@ fn apart<T>(
     (filled, insts)
 }
 
-/// How many stages a loop is to have.
-pub(super) fn stages_of(op: &op::For, stated: Option<i64>) -> i64 {
+/// How many stages a loop is to have. What is stated is that of loops without loops of their own.
+pub(super) fn stages_of(func: &Func, op: &op::For, stated: Option<i64>) -> i64 {
+    let mut has_loops = false;
+    func.walk(op.body, &mut |inst| {
+        has_loops |= matches!(func.op(inst), Op::For(_));
+    });
+    let stated = stated.filter(|_| !has_loops);
     let may_run_ahead = op.step <= LONGEST_STEP && op.stages > 0;
     if may_run_ahead {
         stated.unwrap_or(op.stages)

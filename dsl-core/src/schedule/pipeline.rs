@@ -23,7 +23,6 @@ use super::rings::{Ring, Slots, Uses};
 use super::{MayEnd, PlacedFunc};
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
-use crate::ir::op::Control;
 use crate::ir::{
     BinaryOp, CompareOp, DType, Element, Func, Inst, Layout, Op, Region, Type, Value, op,
 };
@@ -32,6 +31,10 @@ use crate::passes::indices::Indices;
 use crate::target::Target;
 
 use first::{has_boxes, is_small};
+use nested::Onward;
+
+/// The most stages of a ring that has no slot to spare.
+const LEAST_SPARE: i64 = 4;
 
 /// The deepest pipeline.
 pub const MAX_STAGES: i64 = 8;
@@ -41,16 +44,6 @@ pub(super) const LONGEST_STEP: i64 = 1 << 40;
 
 /// What stands for the values of an iteration in one that is ahead of it.
 type Now = BTreeMap<Value, Value>;
-
-/// The most stages that a loop of a function asks for, of those that there are.
-pub(super) fn deepest(func: &Func) -> i64 {
-    let insts = func.all_insts().into_iter();
-    let stages = insts.map(|inst| match func.op(inst).control() {
-        Some(Control::For(op)) => op.stages.min(MAX_STAGES),
-        Some(Control::While(_) | Control::If(_)) | None => 1,
-    });
-    stages.max().unwrap_or(1)
-}
 
 /// Starts the loads of loops ahead: `stated` iterations of all loops, or as many as each loop says, and not more
 /// than `most`. No copy of a box is under way where `may_end` says that the program may end.
@@ -68,7 +61,7 @@ pub fn pipeline(
     }
     let stages = |inst: Inst| {
         let Op::For(op) = func.op(inst) else { return 1 };
-        stages_of(op, stated).min(most)
+        stages_of(&func, op, stated).min(most)
     };
     let loops = func.all_insts().into_iter();
     let loops: Vec<(Inst, i64)> = loops
@@ -180,39 +173,44 @@ impl Pipeliner {
         self.builder.set_loc(self.func().inst(inst).loc.clone());
         let (mut begun, ()) = self.apart(|this| this.make_buffers(this.body));
         let around = loops_around(self.func(), inst);
-        let parameters = self.carry_all(&op);
-        let own = self.own(&parameters);
-        let slot = own.slot;
         // What is counted of boxes goes on from run to run.
         let goes_on = self.copies_boxes() && !around.is_empty();
         let releases = (goes_on || around.is_empty()) && self.shares_boxes_alone();
+        let onward = (goes_on && releases).then(|| self.onward(&around, &op, may_end));
+        let onward = onward.flatten();
+        let parameters = self.carry_all(&op, onward.as_ref());
+        let own = self.own(&parameters);
+        let slot = own.slot;
         self.overlaps = (releases || self.stages > 2) && self.may_overlap(slot);
-        self.distance -= i64::from(self.overlaps && !releases);
+        let is_behind_releases = releases && self.stages <= LEAST_SPARE;
+        self.distance -= i64::from(self.overlaps && !is_behind_releases);
         let (insts, ()) = self.apart(|this| this.meet(&own, releases));
         let outermost = around.first().copied().unwrap_or(inst);
-        let (nest, (before, (limit, state))) = if goes_on {
-            let filled = self.fill_on((around, &op), (&mut begun, releases), may_end);
-            (Some(filled.0), filled.1)
+        let (mut before, state) = if goes_on {
+            let begun = (&mut begun, releases);
+            self.fill_on((&around, &op), begun, onward.as_ref())
         } else {
-            let filled = self.apart(|this| {
+            self.apart(|this| {
                 // Other warps may still read what a loop around has filled the slots with before.
                 if this.feeds() && outermost != inst {
                     this.builder.emit(Op::Barrier(op::Barrier {}), &[]);
                 }
-                let state = this.fill(&op, None, None);
-                (this.limit(&op), state)
-            });
-            (None, filled)
+                this.fill(&op, None)
+            })
         };
+        let (last, limit) = self.apart(|this| this.limit(&op));
+        before.extend(last);
         let turn = own.turn.filter(|_| releases);
-        let (ahead, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit, turn));
+        let onward = onward.as_ref();
+        let (ahead, next) =
+            self.apart(|this| this.run_ahead((&op, onward), &parameters, (limit, turn)));
         let (released, ()) = self.apart(|this| {
             if releases {
                 this.release(&op, slot);
             }
         });
         self.add_results(inst, &state);
-        let behind = nest.map(|nest| self.go_on(nest, (inst, &op), releases));
+        let behind = goes_on.then(|| self.go_on(around, (inst, &op), releases));
         let insts = [self.loads_first(may_end), insts].concat();
         let overlap = self.compose(slot, (insts, &ahead, &released), next);
         let func = self.builder.func_mut();
@@ -221,7 +219,7 @@ impl Pipeliner {
         if let Some(overlap) = overlap {
             let added = Added {
                 ahead: &ahead.into_iter().collect(),
-                is_behind_releases: releases,
+                is_behind_releases,
                 releases: &released,
             };
             overlap.apply(func, inst, self.body, added);
@@ -242,13 +240,16 @@ impl Pipeliner {
         }
     }
 
-    /// Parameters of the body for the carried values of the iteration ahead, then for the slot of its own, and how
-    /// many boxes have filled that before, where it takes boxes.
-    fn carry_all(&mut self, op: &op::For) -> Vec<Value> {
+    /// Parameters of the body for the carried values of the iteration ahead, and where it is if copies go on from run to run,
+    /// then for the slot of its own, and how many boxes have filled that before, where it takes boxes.
+    fn carry_all(&mut self, op: &op::For, onward: Option<&Onward>) -> Vec<Value> {
         let mut parameters = Vec::new();
         for at in self.ahead.carried.clone() {
             let (ty, layout) = (self.func().ty(op.init[at]), self.func().layout(op.init[at]));
             parameters.push(self.carry(ty, layout));
+        }
+        for ty in onward.map_or_else(Vec::new, |onward| self.types_of(onward)) {
+            parameters.push(self.carry(ty, None));
         }
         for _ in 0..=usize::from(self.copies_boxes()) {
             parameters.push(self.carry(Type::scalar(DType::I32), None));
@@ -256,12 +257,18 @@ impl Pipeliner {
         parameters
     }
 
-    /// What the loop carries for an iteration of its own.
-    fn own(&self, parameters: &[Value]) -> Own {
-        let ahead = self.ahead.carried.len();
-        Own {
-            slot: parameters[ahead],
-            turn: parameters.get(ahead + 1).copied(),
+    /// Of what the loop carries, what is for an iteration of its own.
+    fn own(&self, carried: &[Value]) -> Own {
+        let last = carried.len() - 1;
+        match self.copies_boxes() {
+            true => Own {
+                slot: carried[last - 1],
+                turn: Some(carried[last]),
+            },
+            false => Own {
+                slot: carried[last],
+                turn: None,
+            },
         }
     }
 
@@ -344,26 +351,17 @@ impl Pipeliner {
         buffer
     }
 
-    /// Before the loop: starts the copies of the iterations that it is ahead, if a run around it `runs`. They fill slots from that of
-    /// `start` on, which others may have to release, or the first ones. Returns what the loop carries: values of the
-    /// iteration ahead, and the slot of its own.
-    fn fill(
-        &mut self,
-        op: &op::For,
-        start: Option<(Own, bool)>,
-        around: Option<Value>,
-    ) -> Vec<Value> {
-        let now = |this: &Self, value: Value| this.around.get(&value).copied().unwrap_or(value);
-        let [lower, upper] = [op.lower, op.upper].map(|bound| now(self, bound));
-        let init = self.ahead.carried.iter().map(|&at| now(self, op.init[at]));
-        let mut state: Vec<Value> = init.collect();
+    /// Before the loop: starts the copies of the iterations that it is ahead. They fill slots from that of `start` on, which others
+    /// may have to release, or the first ones. Returns what the loop carries: values of the iteration ahead, and the slot of its
+    /// own.
+    fn fill(&mut self, op: &op::For, start: Option<(Own, bool)>) -> Vec<Value> {
+        let mut state: Vec<Value> = self.ahead.carried.iter().map(|&at| op.init[at]).collect();
         let mut own = start.map(|(own, _)| own);
         for stage in 0..self.distance {
             let distance = stage * op.step;
-            let limit = before_end(&mut self.builder, upper, distance);
-            let runs = self.builder.compare(CompareOp::Lt, lower, limit);
-            let runs = self.both(runs, around);
-            let index = self.later(lower, distance);
+            let limit = before_end(&mut self.builder, op.upper, distance);
+            let runs = self.builder.compare(CompareOp::Lt, op.lower, limit);
+            let index = self.later(op.lower, distance);
             let slot = match own {
                 Some(own) => own.slot,
                 None => self.builder.int32(stage as i32),
@@ -374,7 +372,6 @@ impl Pipeliner {
             own = own.map(|own| self.following(own));
         }
         self.released = None;
-        self.around = Now::new();
         match start {
             Some((own, _)) => state.extend([own.slot].into_iter().chain(own.turn)),
             None => {
@@ -443,13 +440,12 @@ impl Pipeliner {
     /// Takes and returns what the loop carries for that.
     fn run_ahead(
         &mut self,
-        op: &op::For,
+        (op, onward): (&op::For, Option<&Onward>),
         carried: &[Value],
-        limit: Value,
-        released: Option<Value>,
+        (limit, released): (Value, Option<Value>),
     ) -> Vec<Value> {
         let Own { slot, turn } = self.own(carried);
-        let state = &carried[..self.ahead.carried.len()];
+        let state = &carried[..carried.len() - 1 - usize::from(turn.is_some())];
         let index = self.func().region(self.body).parameters[0];
         let last = self.builder.int32(self.stages as i32 - 1);
         let (zero, one) = (self.builder.int32(0), self.builder.int32(1));
@@ -458,9 +454,13 @@ impl Pipeliner {
             free = self.slot_before(free);
         }
         self.released = released.map(|turn| self.releases_before(slot, turn));
-        let runs = self.builder.compare(CompareOp::Lt, index, limit);
-        let index = self.later(index, self.distance * op.step);
-        let mut next = self.start_copies(index, state, runs, free);
+        let mut next = if let Some(onward) = onward {
+            self.copy_onward(op, onward, (state, free))
+        } else {
+            let runs = self.builder.compare(CompareOp::Lt, index, limit);
+            let index = self.later(index, self.distance * op.step);
+            self.start_copies(index, state, runs, free)
+        };
         if !self.feeds() {
             self.wait(self.distance);
         }

@@ -75,7 +75,7 @@ impl Rotation {
         let Op::For(op) = func.op(inst) else {
             return None;
         };
-        let ahead = stages_of(op, stated) > 1;
+        let ahead = stages_of(func, op, stated) > 1;
         let plain = |inst: Inst| {
             let op = func.op(inst);
             let load = matches!(op, Op::Load(op) if op.cache.is_none());

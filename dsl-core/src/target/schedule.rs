@@ -142,6 +142,15 @@ macro_rules! for_each_schedule_field {
                 kept: false,
                 tries: [1, 2],
             }
+            /// Groups of warps that take the iterations of a loop over tiles in turns: with 2 a thread block has twice its warps, and
+            /// one half works on the results of a tile while the other multiplies for the next one, where the loop allows it; with
+            /// 1, and otherwise, all warps take all iterations.
+            Pingpong pingpong {
+                values: All,
+                range: |_| 1..=2,
+                kept: false,
+                tries: [],
+            }
             /// Programs that share a thread block, at most, a power of two: fewer where a thread block has no room for them, or
             /// a launch too few; otherwise they follow from the program.
             Programs programs {

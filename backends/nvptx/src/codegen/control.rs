@@ -207,10 +207,10 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    /// Whether a loop counts up to a constant and carries nothing else: a `while` like that is there for its shorter code.
+    /// Whether a loop counts up to a constant: a `while` like that is there for its shorter code.
     fn counts_to_constant(&self, op: &op::While) -> bool {
         let func = self.func;
-        let [counter] = func.region(op.before).parameters[..] else {
+        let Some(&counter) = func.region(op.before).parameters.first() else {
             return false;
         };
         let [bound, compare, _] = func.region(op.before).insts[..] else {

@@ -81,11 +81,11 @@ impl Pipeliner {
         self.copies_boxes() && loads.all(|load| own(load) || every(load))
     }
 
-    /// How often the slot before that of an iteration, which it fills, has been released by then: as often as boxes have filled
-    /// it before.
+    /// How often the slot that an iteration fills has been released by then: as often as boxes have filled it before.
     pub(super) fn releases_before(&mut self, slot: Value, turn: Value) -> Value {
-        let [zero, one] = [0, 1].map(|number| self.builder.int32(number));
-        let is_first = self.builder.compare(CompareOp::Eq, slot, zero);
+        let spare = (self.stages - self.distance) as i32;
+        let [spare, one] = [spare, 1].map(|number| self.builder.int32(number));
+        let is_first = self.builder.compare(CompareOp::Lt, slot, spare);
         let later = self.builder.add(turn, one);
         self.builder.select(is_first, turn, later)
     }

@@ -279,7 +279,7 @@ impl Checker<'_> {
             bounds,
             schedule: Schedule {
                 warps,
-                ..Schedule::default()
+                ..self.file.schedule
             },
         }
     }

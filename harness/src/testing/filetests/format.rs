@@ -1,7 +1,7 @@
 //! The parts of a filetest: commands, functions, runs and what is expected of them.
 
 use exactile_core::facts::Boxed;
-use exactile_core::target::{Determinism, Target};
+use exactile_core::target::{Determinism, Schedule, Target};
 
 /// Something to do with every function of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,6 +81,8 @@ pub(super) struct File {
     pub(super) determinism: Determinism,
     /// The boxes of arrays that stages may make, as launches show it.
     pub(super) boxes: Boxed,
+    /// What all distribute tiles by, but for the number of warps.
+    pub(super) schedule: Schedule,
     /// What tiles are distributed and PTX is made for.
     pub(super) gpu: Target,
     pub(super) chunks: Vec<Chunk>,
@@ -125,6 +127,7 @@ pub(super) fn read(source: &str) -> Result<File, String> {
         commands: Vec::new(),
         determinism: Determinism::Exact,
         boxes: Boxed::Nothing,
+        schedule: Schedule::AUTO,
         gpu: Target::SM_90A,
         chunks: Vec::new(),
     };
@@ -140,6 +143,8 @@ pub(super) fn read(source: &str) -> Result<File, String> {
             file.determinism = determinism(name).ok_or_else(unknown)?;
         } else if line == "options boxes=all" {
             file.boxes = Boxed::All;
+        } else if line == "options pingpong=2" {
+            file.schedule = file.schedule.pingpong(2);
         } else if line == "options operands=stored" {
             file.gpu = file.gpu.holding(false);
         } else if let Some(name) = line.strip_prefix("options target=") {

@@ -3,7 +3,7 @@
 use exactile_core::facts::Boxed;
 use exactile_core::ir::{Func, Grid};
 use exactile_core::launch::{Boxes, Launch, Passed};
-use exactile_core::target::{Determinism, Target};
+use exactile_core::target::{Determinism, Schedule, Target};
 use exactile_core::text;
 use exactile_core::verify::{BlockFunc, LaneFunc};
 
@@ -24,6 +24,8 @@ pub(in crate::testing) struct Ready {
     pub(in crate::testing) gpu: Target,
     /// The numbers of warps that it is lowered for.
     pub(in crate::testing) warps: Vec<u32>,
+    /// The rest of what it is lowered by.
+    pub(in crate::testing) schedule: Schedule,
     runs: Vec<(Vec<Value>, Grid)>,
 }
 
@@ -136,6 +138,7 @@ fn of_chunk(path: &str, file: &File, chunk: &Chunk) -> Option<Ready> {
         func,
         gpu: file.gpu,
         warps,
+        schedule: file.schedule,
         runs,
     })
 }
@@ -156,6 +159,7 @@ pub(in crate::testing) fn ready_kernel(
         func: Proven::Block(func),
         gpu: Target::SM_90A,
         warps: warps.to_vec(),
+        schedule: Schedule::AUTO,
         runs: vec![(values, grid)],
     })
 }

@@ -72,7 +72,7 @@ impl<'a> Subject<'a> {
             bounds: Bounds::Unchecked,
             schedule: Schedule {
                 warps: Some(warps),
-                ..Schedule::default()
+                ..ready.schedule
             },
             ..Options::default()
         };

@@ -24,6 +24,8 @@ impl Checker<'_> {
             "carried" => passes::carried::drop_unchanged,
             "late_zeros" => passes::late_zeros::late_zeros,
             "roll_edges" => passes::roll_edges::roll_edges,
+            "roll_slices" => passes::roll_slices::roll_slices,
+            "pingpong" => passes::pingpong::pingpong,
             "stagger_products" => passes::stagger::stagger_products,
             "cse" => passes::cse::cse,
             "licm" => passes::licm::licm,
