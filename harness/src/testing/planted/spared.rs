@@ -9,6 +9,8 @@ struct Spared {
 
 const BARRIER: &str = "a barrier is missing";
 
+const PINGPONG: &[&str] = &["passes/pingpong.bir @copied", "passes/pingpong.bir @deep"];
+
 const SPARED: &[Spared] = &[
     // Accesses of one argument at offsets that are other values: what is launched keeps them apart, and nothing
     // that the compiler knows does.
@@ -33,6 +35,9 @@ const SPARED: &[Spared] = &[
             "memory/print.bir @where",
             "memory/tensors.bir @masked",
             "passes/stagger_again.bir @nested",
+            "schedule/onward.bir @places",
+            "schedule/onward.bir @steps",
+            "schedule/onward.bir @written",
             "reduce/accumulators.bir @maps",
             "reduce/accumulators.bir @rows",
             "scan/tree.bir @long",
@@ -64,10 +69,69 @@ const SPARED: &[Spared] = &[
         fault: "pipeline: a barrier is missing",
         functions: &["schedule/stored.bir @stored"],
     },
-    // A group lets the next one begin, which has released what it read two iterations before by then.
+    // One group of warps waits for the products of an iteration before it fills their slots anew.
     Spared {
         fault: "a wait for a phase is missing",
-        functions: &["passes/stagger_again.bir @nested"],
+        functions: &[
+            "schedule/onward.bir @places",
+            "schedule/onward.bir @steps",
+            "schedule/onward.bir @written",
+        ],
+    },
+    Spared {
+        fault: "homes: a barrier is missing",
+        functions: &["schedule/onward.bir @written"],
+    },
+    // No run has more iterations than its ring has slots, so none is filled anew in it.
+    Spared {
+        fault: "a wait for products is missing",
+        functions: &["schedule/onward.bir @places"],
+    },
+    Spared {
+        fault: "a wait leaves a product too many",
+        functions: &["schedule/onward.bir @places"],
+    },
+    Spared {
+        fault: "overlap: a wait for products is missing",
+        functions: &["schedule/onward.bir @places"],
+    },
+    Spared {
+        fault: "overlap: a wait leaves a product too many",
+        functions: &["schedule/onward.bir @places"],
+    },
+    // Results of a group begin when those of the other are complete, copies and all: what else orders them finds nothing left.
+    Spared {
+        fault: "a named barrier is missing",
+        functions: &[
+            "passes/pingpong.bir @copied",
+            "passes/pingpong.bir @deep",
+            "passes/pingpong.bir @stored",
+        ],
+    },
+    Spared {
+        fault: "a wait for copies out is missing",
+        functions: PINGPONG,
+    },
+    Spared {
+        fault: "a wait leaves a copy out too many",
+        functions: PINGPONG,
+    },
+    Spared {
+        fault: "a wait for what copies out read is missing",
+        functions: PINGPONG,
+    },
+    Spared {
+        fault: "a wait for what copies out read leaves one too many",
+        functions: PINGPONG,
+    },
+    Spared {
+        fault: "pipeline: a barrier is missing",
+        functions: PINGPONG,
+    },
+    // Before it lanes have made barriers, and written nothing that copies touch.
+    Spared {
+        fault: "a fence is missing",
+        functions: PINGPONG,
     },
     // The rounds in which stores find who is highest: one round is enough for these offsets, and a barrier is
     // for the next.
