@@ -53,7 +53,8 @@ pub fn linear<
 
 /// `activation(x weight^T + bias)` of `x` `[m, k]` and `weight` `[n, k]`, rounded once from `f32`. A setting's `block` and
 /// `width` are the rows and the columns of a tile. Of `f16` and `bf16` the products are those of Hopper's tensor cores, which
-/// other GPUs refuse.
+/// other GPUs refuse; programs take tiles of 128 x 256 in turns where there are more of them than multiprocessors, and rows are
+/// multiples of 16 bytes.
 ///
 /// # Errors
 /// What a launch refuses.

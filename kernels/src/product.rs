@@ -84,10 +84,11 @@ pub(crate) fn turns_of_halves<T>(
     setting: &Setting,
 ) -> Option<(usize, Setting)> {
     let fits = n.is_multiple_of(8) && k.is_multiple_of(8) && size_of::<T>() == 2;
+    let is_wide = n > 128;
     let is_large = setting.block_or(128) * setting.width_or(256) >= 128 * 256;
     let is_one = is_large || setting.schedule.pingpong == Some(2);
     let found = turns(device, [m, n], setting);
-    found.filter(|_| fits && is_one && device.kind() != DeviceKind::Cpu)
+    found.filter(|_| fits && is_wide && is_one && device.kind() != DeviceKind::Cpu)
 }
 
 /// The grid of tiles `[bm, bn]` over a product, the columns first, as [`tile_origin`] takes them.

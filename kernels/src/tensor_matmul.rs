@@ -42,8 +42,8 @@ pub fn tensor_matmul<
 }
 
 /// The product of `[m, k]` and `[k, n]`, rounded to `T`. A setting's `block` and `width` are the rows and the
-/// columns of a tile of the product; up to 128 rows are columns of their tiles without one. Where there are more tiles than
-/// multiprocessors, programs take them in turns.
+/// columns of a tile of the product; up to 128 rows are columns of their tiles without one. Where there are more tiles of 128 x
+/// 256 than multiprocessors, and rows are multiples of 16 bytes, programs take them in turns.
 ///
 /// # Errors
 /// What a launch refuses, among it `T` of other than 16 bits and GPUs without these tensor cores.

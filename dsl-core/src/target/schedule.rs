@@ -143,8 +143,8 @@ macro_rules! for_each_schedule_field {
                 tries: [1, 2],
             }
             /// Groups of warps that take the iterations of a loop over tiles in turns: with 2 a thread block has twice its warps, and
-            /// one half works on the results of a tile while the other multiplies for the next one, where the loop allows it; with
-            /// 1, and otherwise, all warps take all iterations.
+            /// one half works on the results of a tile while the other multiplies for the next one, where the loop allows it and the
+            /// program has four warps; with 1, and otherwise, all warps take all iterations.
             Pingpong pingpong {
                 values: All,
                 range: |_| 1..=2,
