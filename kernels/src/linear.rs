@@ -4,17 +4,16 @@ use exactile::prelude::*;
 use exactile::{Number, Result, TensorView};
 
 use crate::activation::{Activation, activated};
-use crate::product::{self, GROUP, TERMS, grid, place_in_turn, stages_of};
+use crate::product::{self, GROUP, TERMS, grid, stages_of};
 use crate::setting::{Settable, Setting, check_shape};
 
-/// A tile `[BM, BN]` a program, or `IN_TURNS` as many as there are for it; `FUNCTION` is the place of the activation among
+/// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
 /// [`Activation::ALL`], or a number beyond them for none. The bias is of columns, or of rows where all is `TURNED`.
-#[kernel(IN_TURNS = false, BM = ..=128, BN = ..=256, BK = TERMS, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, BK = TERMS, grid = grid(&out, [BM, BN]))]
 pub fn linear<
     T: Float,
     const FUNCTION: usize,
     const TURNED: bool,
-    const IN_TURNS: bool,
     #[meta(64..=256)] const BM: usize,
     #[meta(128..=256)] const BN: usize,
     const BK: usize,
@@ -24,37 +23,26 @@ pub fn linear<
     bias: Option<Tensor<T, 1>>,
     out: TensorMut<T, 2>,
 ) {
-    let tiles = [cdiv(out.extent(0), BM), cdiv(out.extent(1), BN)];
-    let one = |place: [Scalar<i64>; 2]| {
-        let [row, column] = place;
-        let left = x.tile([BM, BK]).at_offset((row, 0));
-        let right = weight.tile([BK, BN]).at_offset((0, column));
-        let stages = stages_of([BM, BN], BK);
-        let mut sum = dot_along(left, right, x.extent(1), stages, zeros::<f32>([BM, BN]));
-        if let Some(bias) = bias {
-            let (extent, place, axis) = [(BN, column, 0), (BM, row, 1)][usize::from(TURNED)];
-            let bias = bias.tile([extent]).at_offset([place]).load();
-            sum += bias.to::<f32>().expand(axis);
-        }
-        if let Some(&function) = Activation::ALL.get(FUNCTION) {
-            sum = sum.map_slices(1, 16, |part| activated(part, function));
-        }
-        store(out.tile([BM, BN]).at_offset(place), sum.to::<T>());
-    };
-    match IN_TURNS {
-        true => {
-            for turn in range(program_id(0), tiles[0] * tiles[1]).step(num_programs(0)) {
-                one(place_in_turn(turn, tiles, [BM, BN]));
-            }
-        }
-        false => one(tile_origin([BM, BN], GROUP)),
+    let [row, column] = tile_origin([BM, BN], GROUP);
+    let left = x.tile([BM, BK]).at_offset((row, 0));
+    let right = weight.tile([BK, BN]).at_offset((0, column));
+    let function = Activation::ALL.get(FUNCTION);
+    let stages = stages_of([BM, BN], BK);
+    let mut sum = dot_along(left, right, x.extent(1), stages, zeros::<f32>([BM, BN]));
+    if let Some(bias) = bias {
+        let (extent, place, axis) = [(BN, column, 0), (BM, row, 1)][usize::from(TURNED)];
+        let bias = bias.tile([extent]).at_offset([place]).load();
+        sum += bias.to::<f32>().expand(axis);
     }
+    if let Some(&function) = function {
+        sum = sum.map_slices(1, 16, |part| activated(part, function));
+    }
+    store(out.tile([BM, BN]).at_offset([row, column]), sum.to::<T>());
 }
 
 /// `activation(x weight^T + bias)` of `x` `[m, k]` and `weight` `[n, k]`, rounded once from `f32`. A setting's `block` and
 /// `width` are the rows and the columns of a tile. Of `f16` and `bf16` the products are those of Hopper's tensor cores, which
-/// other GPUs refuse; programs take tiles of 128 x 256 in turns where there are more of them than multiprocessors, and rows are
-/// multiples of 16 bytes.
+/// other GPUs refuse.
 ///
 /// # Errors
 /// What a launch refuses.
@@ -77,12 +65,9 @@ pub fn launch<T: Float + Number>(
         let turned = [weight.view([n, k])?, x.view_strided([k, m], [1, k])?];
         return few_rows(turned, bias, activation, out, setting);
     }
-    let turns = product::turns_of_halves::<T>(&device, [m, n, k], setting);
-    let setting = turns.as_ref().map_or(setting, |(_, stated)| stated);
     let kernel = linear::<T>().function(place(activation)).turned(false);
     let kernel = setting
         .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
-        .in_turns(turns.is_some())
         .by(setting);
     let arguments = (
         x.view([m, k])?,
@@ -90,10 +75,7 @@ pub fn launch<T: Float + Number>(
         bias.map(|bias| bias.view([n])).transpose()?,
         out.view_mut([m, n])?,
     );
-    match turns {
-        Some((programs, _)) => kernel.launch(&device, programs, arguments),
-        None => kernel.launch(&device, (), arguments),
-    }
+    kernel.launch(&device, (), arguments)
 }
 
 /// The product of a weight `[n, k]` and the columns `[k, m]` of few rows, stored as rows: tiles are as narrow as the rows are

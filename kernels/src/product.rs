@@ -76,8 +76,8 @@ pub(crate) fn turns(
     (tiles > programs).then_some((programs, stated))
 }
 
-/// The same of floats of 16 bits on a GPU, which lie in rows that bulk copies take, by tiles of which a multiprocessor holds one
-/// at a time, or has one group of warps each.
+/// The same on a GPU, of 16-bit floats in rows that bulk copies take, by tiles of which a multiprocessor holds one at a time, or
+/// has one group of warps each.
 pub(crate) fn turns_of_halves<T>(
     device: &Device,
     [m, n, k]: [usize; 3],
