@@ -52,7 +52,7 @@ impl Turns {
         let warp = builder.value(Op::WarpId(op::WarpId {}));
         let bound = builder.int32(GROUP as i32);
         let is_first = builder.lt(warp, bound);
-        // A vote tells the assembler that all lanes of a warp agree: what follows from it stays in uniform registers.
+        // A vote says that all lanes of a warp agree.
         let is_first = builder.value(Op::WarpReduce(op::WarpReduce {
             x: is_first,
             op: AtomicOp::Or,
