@@ -11,15 +11,13 @@ use std::collections::BTreeMap;
 
 use super::dce::dce;
 use super::duplicate::duplicate;
+use super::stagger::GROUP;
 use crate::builder::Builder;
 use crate::ir::{
     AtomicOp, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, RawOp, Region, Shape, Stage,
     Value, op,
 };
 use shape::{Turns, with_nested};
-
-/// Warps that multiply together.
-const GROUP: u32 = 4;
 
 /// The first of two numbered barriers, one for each group. Barrier 0 is that of all warps.
 const PRODUCTS: i64 = 1;

@@ -12,7 +12,7 @@ use crate::builder::Builder;
 use crate::ir::{Func, Inst, Op, Stage, Value, op};
 
 /// Warps that multiply together.
-const GROUP: u32 = 4;
+pub(super) const GROUP: u32 = 4;
 
 /// Orders the products of groups of warps in all loops that have one in each iteration and its sums at the end.
 pub fn stagger_products(func: &mut Func) {

@@ -45,13 +45,10 @@ impl Pipeliner {
     }
 
     pub(super) fn branch(&mut self, fill: impl FnOnce(&mut Self)) -> Region {
-        let region = self.builder.new_region(&[]);
-        let outer = self.builder.enter(region);
-        fill(self);
-        let values = Vec::new();
-        self.builder.emit(Op::Yield(op::Yield { values }), &[]);
-        self.builder.enter(outer);
-        region
+        self.yielding(|this| {
+            fill(this);
+            Vec::new()
+        })
     }
 
     pub(super) fn again(&mut self, inst: Inst, now: &mut Now) {

@@ -287,7 +287,7 @@ impl Pipeliner {
     }
 
     /// A region that yields what `fill` returns.
-    fn yielding(&mut self, fill: impl FnOnce(&mut Self) -> Vec<Value>) -> Region {
+    pub(super) fn yielding(&mut self, fill: impl FnOnce(&mut Self) -> Vec<Value>) -> Region {
         let region = self.builder.new_region(&[]);
         let outer = self.builder.enter(region);
         let values = fill(self);
