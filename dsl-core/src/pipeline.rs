@@ -17,9 +17,9 @@ use crate::ir::{Func, Op};
 use crate::lower::{distributed, sequential};
 use crate::passes::{
     boxes, cut_products, decompose, expand_accumulators, expand_elements, expand_prints,
-    expand_tiles, late_zeros, legalise, long_sums, nan_bits, narrow, pingpong, promote_dots,
-    quotients, resolve, roll_edges, roll_slices, rounded, sort_keys, specialise, stagger, tidy,
-    uniform_mask, views, widen_dots,
+    expand_tiles, late_zeros, legalise, long_sums, nan_bits, narrow, pingpong, producer,
+    promote_dots, quotients, resolve, roll_edges, roll_slices, rounded, sort_keys, specialise,
+    stagger, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, lanes_of};
@@ -173,6 +173,13 @@ const LANE: &[Stage] = &[
     by_context!("pingpong", |func, context| {
         if context.options.schedule.pingpong == Some(2) {
             pingpong::pingpong(func);
+        }
+    }),
+    by_context!("producer", |func, context| {
+        let schedule = &context.options.schedule;
+        let is_one = schedule.occupancy.is_none_or(|blocks| blocks == 1);
+        if schedule.producer == Some(1) && is_one {
+            producer::produce(func);
         }
     }),
 ];

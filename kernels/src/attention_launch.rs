@@ -193,7 +193,10 @@ impl<'a, T: Half> Launch<'a, T> {
 
     /// Launches the kernel.
     fn attend(&self, results: Results<'_, T>) -> Result<()> {
-        let (shape, [m, n, d], setting) = (self.shape, self.tile, self.setting);
+        let (shape, [m, n, d]) = (self.shape, self.tile);
+        // What else a row needs takes registers that such programs have no more of.
+        let gains = self.is_plain() && !T::NARROW && self.tile == [128; 3];
+        let setting = self.setting.or_producer(gains);
         let page = match self.options.keys {
             Keys::Pages { page, .. } => page,
             Keys::All | Keys::Lengths(_) | Keys::Starts(_) => 1,
@@ -231,8 +234,12 @@ impl<'a, T: Half> Launch<'a, T> {
 
     /// Whether a program must know which sequence it works on.
     fn tells_sequences(&self) -> bool {
-        let plain = matches!(self.options.keys, Keys::All) && self.options.bias.is_none();
-        self.shape.tokens_first || !plain
+        self.shape.tokens_first || !self.is_plain()
+    }
+
+    /// Whether all keys of all sequences are there, and nothing is added to their logits.
+    fn is_plain(&self) -> bool {
+        matches!(self.options.keys, Keys::All) && self.options.bias.is_none()
     }
 
     fn tokens(&self) -> Result<TokensArgument<'a>> {

@@ -63,7 +63,9 @@ pub(crate) fn in_turns<T: Float + Number>(
     (programs, setting): (usize, &Setting),
 ) -> Result<()> {
     let (rows, columns) = (setting.block_or(128), setting.width_or(256));
-    let kernel = persistent_matmul::<T>().bm(rows).bn(columns).by(setting);
+    // A tile of these extents has a multiprocessor to itself.
+    let setting = setting.or_producer(rows * columns >= 128 * 256);
+    let kernel = persistent_matmul::<T>().bm(rows).bn(columns).by(&setting);
     let device = out.device().clone();
     let arguments = (a.view([m, k])?, b.view([k, n])?, out.view_mut([m, n])?);
     kernel.launch(&device, programs, arguments)

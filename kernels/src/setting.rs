@@ -51,6 +51,13 @@ impl Setting {
         Self { width, ..*self }
     }
 
+    /// The same with a warp that does nothing but start bulk copies, where `gains` holds and nothing is set.
+    pub(crate) fn or_producer(&self, gains: bool) -> Self {
+        let mut setting = *self;
+        setting.schedule.producer = setting.schedule.producer.or(gains.then_some(1));
+        setting
+    }
+
     /// The two extents of a tile, with warps and stages.
     pub(crate) fn staged((block, width, warps, stages): (usize, usize, u32, u32)) -> Self {
         Self {

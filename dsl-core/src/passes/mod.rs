@@ -29,6 +29,7 @@ pub mod nan_bits;
 pub mod narrow;
 pub mod pingpong;
 pub mod prefixes;
+pub mod producer;
 pub mod promote_dots;
 pub mod proof;
 pub mod quotients;

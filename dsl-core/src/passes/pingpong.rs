@@ -17,6 +17,7 @@ use crate::ir::{
     AtomicOp, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, RawOp, Region, Shape, Stage,
     Value, op,
 };
+pub(super) use shape::arrays;
 use shape::{Turns, with_nested};
 
 /// The first of two numbered barriers, one for each group. Barrier 0 is that of all warps.

@@ -4,6 +4,7 @@
 use super::{Observer, PreparedFunc, distribute, unobserved};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::facts::Facts;
+use crate::ir::Op;
 use crate::launch::Boxes;
 use crate::passes::code_size::{carried, instructions, longest, steps};
 use crate::target::{Gpu, Options, Schedule, Target};
@@ -45,7 +46,7 @@ pub(super) fn lower(
         Some(_) => &mut unobserved,
     };
     let asked = Boxes::of(block);
-    for warps in others(lane.warps, target.gpu.most_warps) {
+    for warps in others(sharing(&lane), target.gpu.most_warps) {
         let options = &on(warps);
         let Some(again) = block.again(target, options, observe) else {
             return Err(excess.note("use other warps, or a smaller tile").into());
@@ -71,6 +72,18 @@ pub(super) fn lower(
     Err(excess.note("use a smaller tile").into())
 }
 
+/// The warps that share tiles.
+fn sharing(lane: &LaneFunc) -> u32 {
+    let mut insts = lane.all_insts().into_iter();
+    let first = insts.find_map(|inst| {
+        let Op::Roles(op) = lane.op(inst) else {
+            return None;
+        };
+        op.warps.first().map(|&(warps, _)| warps)
+    });
+    first.unwrap_or(lane.warps)
+}
+
 /// Other numbers of warps than `warps`: more of them, the fewest first, then fewer.
 fn others(warps: u32, most: u32) -> impl Iterator<Item = u32> {
     let twice = move |&warps: &u32| warps.checked_mul(2).filter(|&warps| warps <= most);
@@ -81,7 +94,7 @@ fn others(warps: u32, most: u32) -> impl Iterator<Item = u32> {
 
 /// What a lane has too much of.
 fn excess(lane: &LaneFunc, gpu: &Gpu) -> Option<Diagnostic> {
-    let (warps, most) = (of_warps(lane.warps), gpu.thread_registers.1 as usize);
+    let (warps, most) = (of_warps(sharing(lane)), gpu.thread_registers.1 as usize);
     let (carried, values) = carried(lane);
     let message = if carried > most && carried > WORDS * values {
         format!(

@@ -151,6 +151,14 @@ macro_rules! for_each_schedule_field {
                 kept: false,
                 tries: [],
             }
+            /// Warps that do nothing but start bulk copies: with 1 a thread block has one warp more, which fills the slots of rings
+            /// as soon as they are free, where numbers alone decide on the copies; with 0, and otherwise, the first warp fills them.
+            Producer producer {
+                values: All,
+                range: |_| 0..=1,
+                kept: false,
+                tries: [],
+            }
             /// Programs that share a thread block, at most, a power of two: fewer where a thread block has no room for them, or
             /// a launch too few; otherwise they follow from the program.
             Programs programs {

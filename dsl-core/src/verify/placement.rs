@@ -98,6 +98,13 @@ impl Replay<'_> {
                 self.repeat(None, op.body, state);
             } else if let Op::While(op) = op {
                 self.repeat(Some(op.before), op.body, state);
+            } else if let Op::Roles(op) = op {
+                let before = state.clone();
+                for &(_, region) in &op.warps {
+                    let mut role = before.clone();
+                    self.region(region, &mut role);
+                    state.join(&role);
+                }
             }
         }
     }

@@ -56,6 +56,7 @@ pub fn ready() -> Vec<Ready> {
         products::rows_matmul::<i8, i32>([512; 3]),
         products::rows_matmul::<f32, f32>([512; 3]),
         attention::tensor_attention(Heads::new(2, 512, 128, true)),
+        attention::tensor_attention(Heads::new(2, 512, 128, false)),
     ];
     list.extend(others.into_iter().map(of_case));
     list.extend(scores());

@@ -131,9 +131,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
             programs => ("nvvm.maxntid", format!("{threads},{programs}")),
         };
         let registers = schedule.registers.map(|most| most.min(fitting));
+        // Registers can be dealt out anew where it is known how many a lane has at first.
+        let has_roles = self.func.all_insts().into_iter();
+        let mut has_roles = has_roles.map(|inst| self.func.op(inst));
+        let deals = has_roles.any(|op| matches!(op, Op::Roles(_)));
+        let occupancy = schedule.occupancy.or(deals.then_some(1));
         let asked = [
             (size, Some(block)),
-            ("nvvm.minctasm", schedule.occupancy.map(|it| it.to_string())),
+            ("nvvm.minctasm", occupancy.map(|it| it.to_string())),
             ("nvvm.maxnreg", registers.map(|it| it.to_string())),
         ];
         for (name, value) in asked {
@@ -383,9 +388,12 @@ fn parameters(func: &Func) -> Vec<(Parameter, Type)> {
 /// written is exclusive only in a function without barriers.
 fn exclusive_parameters(func: &Func) -> BTreeSet<usize> {
     let insts = func.all_insts();
-    let has_barrier = insts
-        .iter()
-        .any(|&inst| matches!(func.op(inst), Op::Barrier(op::Barrier {})));
+    let has_barrier = insts.iter().any(|&inst| {
+        matches!(
+            func.op(inst),
+            Op::Barrier(_) | Op::NamedSync(_) | Op::MbarrierWait(_) | Op::Roles(_)
+        )
+    });
     let written = |index: usize| {
         let base: Value = func.arguments()[index];
         let mut accesses = insts.iter().filter_map(|&inst| func.op(inst).access());

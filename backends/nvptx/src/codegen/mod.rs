@@ -27,6 +27,7 @@ mod lines;
 mod meeting;
 mod parts;
 mod refusal;
+mod roles;
 mod tensor;
 mod transfer;
 mod value;

@@ -212,7 +212,8 @@ impl<'c> Emitter<'_, 'c> {
         let warp = self.warp_id()?;
         let join = self.block("roles.end");
         let mut end = 0;
-        for &(warps, region) in &op.warps {
+        let registers = super::roles::registers(self.func, &self.target, op);
+        for (at, &(warps, region)) in op.warps.iter().enumerate() {
             end += warps;
             let (own, others) = (self.block("role"), self.block("roles"));
             let last = self.int(32, i64::from(end));
@@ -220,6 +221,9 @@ impl<'c> Emitter<'_, 'c> {
             let is_own = builder.build_int_compare(IntPredicate::ULT, warp, last, "")?;
             builder.build_conditional_branch(is_own, own, others)?;
             self.builder.position_at_end(own);
+            if let Some(registers) = &registers {
+                self.together(registers[at].clone(), &[])?;
+            }
             self.region(region)?;
             self.builder.build_unconditional_branch(join)?;
             self.builder.position_at_end(others);

@@ -260,7 +260,7 @@ fn is_free(func: &Func, products: Inst, results: &[Inst]) -> bool {
 }
 
 /// The arrays in global memory that instructions write, or all that they touch.
-fn arrays(func: &Func, insts: &[Inst], written: bool) -> BTreeSet<Value> {
+pub(in crate::passes) fn arrays(func: &Func, insts: &[Inst], written: bool) -> BTreeSet<Value> {
     let definitions = func.definitions();
     let base_of = |map: Value| {
         let Some(Op::TensorMap(map)) = definitions[map].map(|inst| func.op(inst)) else {

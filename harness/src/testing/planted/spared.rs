@@ -216,6 +216,16 @@ const SPARED: &[Spared] = &[
             "schedule/chained_in_turn.bir @chained",
         ],
     },
+    // The last iteration of none is that before the first key, where boxes are zeros.
+    Spared {
+        fault: "rotate: the first iteration runs whether there is one or not",
+        functions: &["passes/producer.bir @attention"],
+    },
+    // Nothing is stored before the loop that takes tiles in turns.
+    Spared {
+        fault: "a fence is missing",
+        functions: &["passes/producer.bir @turns"],
+    },
     // All meet while results leave, between the products of a run and the first copies of the next one.
     Spared {
         fault: "a wait for a phase is missing",
@@ -261,6 +271,7 @@ const SPARED: &[Spared] = &[
     Spared {
         fault: "homes: a barrier is missing",
         functions: &[
+            "passes/producer.bir @attention",
             "schedule/adjoined.bir @adjoined",
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",

@@ -26,6 +26,7 @@ impl Checker<'_> {
             "roll_edges" => passes::roll_edges::roll_edges,
             "roll_slices" => passes::roll_slices::roll_slices,
             "pingpong" => passes::pingpong::pingpong,
+            "producer" => passes::producer::produce,
             "stagger_products" => passes::stagger::stagger_products,
             "cse" => passes::cse::cse,
             "licm" => passes::licm::licm,
@@ -122,13 +123,11 @@ impl Checker<'_> {
     pub(super) fn ptx(&mut self, proven: &Proven) {
         let options = self.options(Some(4), Bounds::Unchecked);
         let target = self.file.gpu;
-        let lane = execute::compile(
-            proven,
-            &target,
-            &options,
-            &Facts::default(),
-            &mut unobserved,
-        );
+        let facts = Facts {
+            boxes: self.file.boxes,
+            ..Facts::default()
+        };
+        let lane = execute::compile(proven, &target, &options, &facts, &mut unobserved);
         let ptx = match lane.and_then(|lane| execute::ptx(&lane, &target)) {
             Ok(Some(ptx)) => ptx,
             Ok(None) => {
