@@ -179,7 +179,7 @@ const LANE: &[Stage] = &[
         let schedule = &context.options.schedule;
         let is_one = schedule.occupancy.is_none_or(|blocks| blocks == 1);
         if schedule.producer == Some(1) && is_one {
-            producer::produce(func);
+            producer::produce(func, context.target);
         }
     }),
 ];

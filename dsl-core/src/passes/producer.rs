@@ -13,12 +13,13 @@ use super::duplicate::duplicate;
 use super::stagger::GROUP;
 use crate::builder::Builder;
 use crate::ir::{CompareOp, DType, Func, Inst, Literal, Op, Region, Stage, Trait, op};
+use crate::target::Target;
 use shape::Copies;
 
 /// Moves the bulk copies that the first warp starts to a warp of their own, those that follow from numbers alone and wait for no
 /// barrier of all warps.
-pub fn produce(func: &mut Func) {
-    if let Some(copies) = Copies::find(func) {
+pub fn produce(func: &mut Func, target: &Target) {
+    if let Some(copies) = Copies::find(func, target) {
         let owned = std::mem::replace(func, Func::new("", Stage::Lane));
         *func = copies.apply(owned);
         dce(func);

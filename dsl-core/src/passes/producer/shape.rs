@@ -8,9 +8,7 @@ use super::super::stagger::GROUP;
 use crate::entity::EntityMap;
 use crate::ir::numbers::filling;
 use crate::ir::{CompareOp, Element, Func, Inst, Op, Region, Space, Trait, Value, op};
-
-/// The most warps of a program that gets a group more: what a thread block has, less the group.
-const MOST_WARPS: u32 = 32 - GROUP;
+use crate::target::Target;
 
 /// What the new warp does.
 pub(super) struct Copies {
@@ -23,7 +21,8 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    pub(super) fn find(func: &Func) -> Option<Self> {
+    /// Those of a program that leaves room for a group more.
+    pub(super) fn find(func: &Func, target: &Target) -> Option<Self> {
         let insts = func.all_insts();
         // Copies may follow from what other programs have written before.
         let may_end = insts.iter().any(|&inst| {
@@ -36,7 +35,8 @@ impl Copies {
         });
         let multiplies = insts.iter();
         let mut multiplies = multiplies.map(|&inst| matches!(func.op(inst), Op::GroupMma(_)));
-        if may_end || func.warps > MOST_WARPS || !multiplies.any(|it| it) {
+        let has_room = func.warps + GROUP <= target.gpu.most_warps;
+        if may_end || !has_room || !multiplies.any(|it| it) {
             return None;
         }
         let scene = Scene::new(func, insts);

@@ -26,7 +26,7 @@ impl Checker<'_> {
             "roll_edges" => passes::roll_edges::roll_edges,
             "roll_slices" => passes::roll_slices::roll_slices,
             "pingpong" => passes::pingpong::pingpong,
-            "producer" => passes::producer::produce,
+            "producer" => |func| passes::producer::produce(func, &Target::SM_90A),
             "stagger_products" => passes::stagger::stagger_products,
             "cse" => passes::cse::cse,
             "licm" => passes::licm::licm,
