@@ -177,8 +177,9 @@ const LANE: &[Stage] = &[
     }),
     by_context!("producer", |func, context| {
         let schedule = &context.options.schedule;
-        let is_one = schedule.occupancy.is_none_or(|blocks| blocks == 1);
-        if schedule.producer == Some(1) && is_one {
+        let mut asked = [schedule.occupancy, func.schedule.occupancy].into_iter();
+        let is_one = asked.all(|blocks| blocks.is_none_or(|blocks| blocks == 1));
+        if schedule.producer == Some(2) && is_one {
             producer::produce(func, context.target);
         }
     }),

@@ -51,10 +51,18 @@ impl Setting {
         Self { width, ..*self }
     }
 
-    /// The same with a warp that does nothing but start bulk copies, where `gains` holds and nothing is set.
+    /// The same with a group of warps that starts bulk copies, where `gains` holds and nothing is set that decides on registers.
     pub(crate) fn or_producer(&self, gains: bool) -> Self {
         let mut setting = *self;
-        setting.schedule.producer = setting.schedule.producer.or(gains.then_some(1));
+        let Schedule {
+            warps,
+            occupancy,
+            registers,
+            ..
+        } = setting.schedule;
+        let is_free = occupancy.is_none() && registers.is_none();
+        let gains = gains && is_free && warps.is_none_or(|warps| warps == 8);
+        setting.schedule.producer = setting.schedule.producer.or(gains.then_some(2));
         setting
     }
 

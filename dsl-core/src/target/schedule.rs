@@ -151,11 +151,12 @@ macro_rules! for_each_schedule_field {
                 kept: false,
                 tries: [],
             }
-            /// Warps that do nothing but start bulk copies: with 1 a thread block has one warp more, which fills the slots of rings
-            /// as soon as they are free, where numbers alone decide on the copies; with 0, and otherwise, the first warp fills them.
+            /// Who starts bulk copies: with 2 a thread block has a group of four warps more, of which one does nothing but fill the slots of
+            /// rings as soon as they are free, where numbers alone decide on the copies; with 1, and otherwise, the first warp of all
+            /// fills them between its products.
             Producer producer {
                 values: All,
-                range: |_| 0..=1,
+                range: |_| 1..=2,
                 kept: false,
                 tries: [],
             }

@@ -26,12 +26,15 @@ impl Copies {
         let insts = func.all_insts();
         // Copies may follow from what other programs have written before.
         let may_end = insts.iter().any(|&inst| {
-            let op = func.op(inst);
-            let ends = matches!(
-                op,
-                Op::StopOutside(_) | Op::StopIndex(_) | Op::StopAssertion(_) | Op::Roles(_)
-            );
-            ends || op.memory_order().is_some()
+            matches!(
+                func.op(inst),
+                Op::StopOutside(_)
+                    | Op::StopIndex(_)
+                    | Op::StopAssertion(_)
+                    | Op::Roles(_)
+                    | Op::LaneAtomic(_)
+                    | Op::LaneFetch(_)
+            )
         });
         let multiplies = insts.iter();
         let mut multiplies = multiplies.map(|&inst| matches!(func.op(inst), Op::GroupMma(_)));

@@ -145,8 +145,8 @@ pub(super) fn read(source: &str) -> Result<File, String> {
             file.boxes = Boxed::All;
         } else if line == "options pingpong=2" {
             file.schedule = file.schedule.pingpong(2);
-        } else if line == "options producer=1" {
-            file.schedule = file.schedule.producer(1);
+        } else if line == "options producer=2" {
+            file.schedule = file.schedule.producer(2);
         } else if line == "options operands=stored" {
             file.gpu = file.gpu.holding(false);
         } else if let Some(name) = line.strip_prefix("options target=") {

@@ -221,6 +221,11 @@ const SPARED: &[Spared] = &[
         fault: "rotate: the first iteration runs whether there is one or not",
         functions: &["passes/producer.bir @attention"],
     },
+    // Nothing else touches what the atomic does.
+    Spared {
+        fault: BARRIER,
+        functions: &["passes/producer.bir @acquired"],
+    },
     // Nothing is stored before the loop that takes tiles in turns.
     Spared {
         fault: "a fence is missing",

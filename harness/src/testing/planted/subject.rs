@@ -123,10 +123,16 @@ impl<'a> Subject<'a> {
         pipeline::resume(stage, func, &self.target, &self.options, &self.facts)
     }
 
+    /// Whether the replay of buffers holds of the function as it is: not of one that a person has written, nor behind a pass that takes
+    /// buffers out of their places.
+    pub(super) fn is_placed(&self) -> bool {
+        !self.is_lane() && verify::placement(&self.lane).is_ok()
+    }
+
     /// What the verifier and the replay of buffers let pass of a lane function.
     pub(super) fn verified(&self, func: Func) -> Result<LaneFunc, Finder> {
         let lane = verify::lane(func).map_err(|_| Finder::Verifier)?;
-        match !self.is_lane() && verify::placement(&lane).is_err() {
+        match self.is_placed() && verify::placement(&lane).is_err() {
             true => Err(Finder::Placement),
             false => Ok(lane),
         }
