@@ -24,8 +24,8 @@ impl Copies {
     /// Those of a program that leaves room for a group more.
     pub(super) fn find(func: &Func, target: &Target) -> Option<Self> {
         let insts = func.all_insts();
-        // Copies may follow from what other programs have written before.
-        let may_end = insts.iter().any(|&inst| {
+        // A program that stops would leave the new warp waiting, and copies may follow from what an atomic has seen.
+        let is_refused = insts.iter().any(|&inst| {
             matches!(
                 func.op(inst),
                 Op::StopOutside(_)
@@ -39,13 +39,13 @@ impl Copies {
         let multiplies = insts.iter();
         let mut multiplies = multiplies.map(|&inst| matches!(func.op(inst), Op::GroupMma(_)));
         let has_room = func.warps + GROUP <= target.gpu.most_warps;
-        if may_end || !has_room || !multiplies.any(|it| it) {
+        if is_refused || !has_room || !multiplies.any(|it| it) {
             return None;
         }
         let scene = Scene::new(func, insts);
         let words = scene.words();
         let moved = scene.moved(&words);
-        let named = scene.waited(&moved);
+        let named = scene.words_of(&moved);
         let numbers = scene.insts.iter().filter_map(|&inst| number(func.op(inst)));
         let used: BTreeSet<i64> = numbers.collect();
         let makes = |&inst: &Inst| matches!(func.op(inst), Op::MbarrierInit(op) if named.contains(&op.word));
@@ -249,8 +249,8 @@ impl<'a> Scene<'a> {
             .collect()
     }
 
-    /// All words that instructions name.
-    fn waited(&self, moved: &BTreeSet<Inst>) -> BTreeSet<Value> {
+    /// The barriers with phases that instructions name.
+    fn words_of(&self, moved: &BTreeSet<Inst>) -> BTreeSet<Value> {
         let words = moved.iter();
         let words = words.filter_map(|&inst| self.filled_by(inst).or(self.freed_by(inst)));
         words.collect()
@@ -355,7 +355,7 @@ impl<'a> Scene<'a> {
         let others: Vec<Inst> = others.map(|(_, other)| other).collect();
         let read = arrays(func, &[inst], false);
         let stays = arrays(func, &others, true).is_disjoint(&read);
-        let is_free = |&other: &Inst| {
+        let lies_apart = |&other: &Inst| {
             let is_own = |value: Value| match waits {
                 // Who reads a slot says so.
                 true => value == copy.target,
@@ -372,7 +372,7 @@ impl<'a> Scene<'a> {
                 bytes.is_some_and(|bytes| bytes.end <= target.start || target.end <= bytes.start)
             })
         };
-        stays && others.iter().all(is_free)
+        stays && others.iter().all(lies_apart)
     }
 
     /// The bytes of shared memory that an allocation takes.
