@@ -170,17 +170,17 @@ const LANE: &[Stage] = &[
     distributed!("roll_edges", roll_edges::roll_edges),
     distributed!("roll_slices", roll_slices::roll_slices),
     distributed!("stagger_products", stagger::stagger_products),
-    by_context!("pingpong", |func, context| {
-        if context.options.schedule.pingpong == Some(2) {
-            pingpong::pingpong(func);
-        }
-    }),
     by_context!("producer", |func, context| {
         let schedule = &context.options.schedule;
         let mut asked = [schedule.occupancy, func.schedule.occupancy].into_iter();
         let is_one = asked.all(|blocks| blocks.is_none_or(|blocks| blocks == 1));
         if schedule.producer == Some(2) && is_one {
             producer::produce(func, context.target);
+        }
+    }),
+    by_context!("pingpong", |func, context| {
+        if context.options.schedule.pingpong == Some(2) {
+            pingpong::pingpong(func);
         }
     }),
 ];

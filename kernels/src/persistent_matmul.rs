@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{self, TERMS, place_in_turn, stages};
+use crate::product::{self, TERMS, each_tile, stages};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// Tiles `[BM, BN]`, from that of a program's number on in steps of all programs, in the order in which programs would
@@ -18,20 +18,15 @@ pub fn persistent_matmul<
     b: Tensor<T, 2>,
     out: TensorMut<T, 2>,
 ) {
-    let tiles = [cdiv(out.extent(0), BM), cdiv(out.extent(1), BN)];
-    for tile in range(program_id(0), tiles[0] * tiles[1]).step(num_programs(0)) {
-        let place = place_in_turn(tile, tiles, [BM, BN]);
-        let left = a.tile([BM, TERMS]).at_offset((place[0], 0));
-        let right = b.tile([TERMS, BN]).at_offset((0, place[1]));
-        let sum = dot_along(
-            left,
-            right,
-            a.extent(1),
-            stages([BM, BN]),
-            zeros::<f32>([BM, BN]),
-        );
-        out.tile([BM, BN]).at_offset(place).store(sum.to::<T>());
-    }
+    let extents = [out.extent(0), out.extent(1)];
+    each_tile(extents, [BM, BN], true, |[row, column]| {
+        let left = a.tile([BM, TERMS]).at_offset((row, 0));
+        let right = b.tile([TERMS, BN]).at_offset((0, column));
+        let stages = stages([BM, BN]);
+        let sum = dot_along(left, right, a.extent(1), stages, zeros::<f32>([BM, BN]));
+        let out = out.tile([BM, BN]).at_offset([row, column]);
+        out.store(sum.to::<T>());
+    });
 }
 
 /// The product of `[m, k]` and `[k, n]`, rounded once from `f32`. A setting's `block` and `width` are the rows and the

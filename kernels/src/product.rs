@@ -49,13 +49,33 @@ pub(crate) fn one_of<T: Numeric>(
 
 /// The first row and column of the tile `[bm, bn]` that comes at this place among `tiles`, which are rows and columns of tiles.
 #[device]
-pub(crate) fn place_in_turn(
+fn place_in_turn(
     turn: Scalar<i64>,
     [rows, columns]: [Scalar<i64>; 2],
     [bm, bn]: [usize; 2],
 ) -> [Scalar<i64>; 2] {
     let (row, column) = swizzle_2d(turn / columns, turn % columns, rows, columns, GROUP);
     [row * bm, column * bn]
+}
+
+/// What a program does with the origin of each of its tiles `[bm, bn]` of a product of these extents: those that come to it in turns,
+/// or the one of its number.
+#[device]
+pub(crate) fn each_tile(
+    extents: [Scalar<i64>; 2],
+    [bm, bn]: [usize; 2],
+    in_turns: bool,
+    work: impl Fn([Scalar<i64>; 2]),
+) {
+    match in_turns {
+        true => {
+            let tiles = [cdiv(extents[0], bm), cdiv(extents[1], bn)];
+            for turn in range(program_id(0), tiles[0] * tiles[1]).step(num_programs(0)) {
+                work(place_in_turn(turn, tiles, [bm, bn]));
+            }
+        }
+        false => work(tile_origin([bm, bn], GROUP)),
+    }
 }
 
 /// How many programs take tiles of a product of `m` rows and `n` columns in turns, one for each multiprocessor, and a setting
@@ -74,6 +94,28 @@ pub(crate) fn turns(
         ..*setting
     };
     (tiles > programs).then_some((programs, stated))
+}
+
+/// The setting of tiles that are taken in turns, where a group of warps starts copies if a tile of 128 rows has so many columns and
+/// so a multiprocessor to itself; without turns a setting as it is.
+pub(crate) fn of_turns(
+    turns: Option<&(usize, Setting)>,
+    setting: &Setting,
+    columns: usize,
+) -> Setting {
+    let Some((_, stated)) = turns else {
+        return *setting;
+    };
+    stated.or_producer(stated.block * stated.width >= 128 * columns)
+}
+
+/// Two groups of warps that take tiles in turns beside one that starts copies.
+pub(crate) fn pingpong() -> Setting {
+    let setting = Setting::staged((128, 128, 4, 6));
+    Setting {
+        schedule: setting.schedule.pingpong(2).producer(2),
+        ..setting
+    }
 }
 
 /// The same on a GPU, of 16-bit floats in rows that bulk copies take, by tiles of which a multiprocessor holds one at a time, or
@@ -109,11 +151,6 @@ pub(crate) fn space() -> Vec<Setting> {
         (64, 128, 4, 4),
         (64, 128, 4, 8),
     ];
-    let pingpong = Setting::staged((64, 256, 4, 5));
-    let pingpong = Setting {
-        schedule: pingpong.schedule.pingpong(2),
-        ..pingpong
-    };
     let tiles = tiles.map(Setting::staged).into_iter();
-    tiles.chain([pingpong]).collect()
+    tiles.chain([pingpong()]).collect()
 }

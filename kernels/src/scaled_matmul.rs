@@ -3,10 +3,10 @@
 use exactile::prelude::*;
 use exactile::{Number, Result, TensorView};
 
-use crate::product::{self, GROUP, grid, place_in_turn, stages, turns};
+use crate::product::{self, GROUP, each_tile, grid, stages, turns};
 use crate::setting::{Settable, Setting, check_shape};
 
-/// The terms that share a scale in [`block_scaled_matmul()`], and bytes of a row that are multiplied at a time.
+/// The terms that share a scale in [`block_scaled_matmul()`], and bytes of a row that one box brings.
 pub const BLOCK: usize = 128;
 
 /// Of bytes, with a scale for each row of `a` and each column of `b`: a tile `[BM, BN]` a program.
@@ -42,11 +42,13 @@ pub fn scaled_matmul<
 /// Of 8-bit floats, with a scale for each 128 numbers of a row of `a` and for each 128 by 128 numbers of `b`: a tile
 /// `[BM, BN]` a program.
 ///
-/// Blocks are added in ascending order, whatever the tile, which `order` tells since the check of tile orders cannot know it.
-#[kernel(BM = 128, BN = 128, order = "tile", grid = grid(&out, [BM, BN]))]
+/// An iteration takes two blocks, of which the first is added while the second is multiplied. Blocks are added in ascending order,
+/// whatever the tile, which `order` tells since the check of tile orders cannot know it.
+#[kernel(IN_TURNS = false, BM = 128, BN = 128, order = "tile", grid = grid(&out, [BM, BN]))]
 pub fn block_scaled_matmul<
     Q: Float,
     T: Float,
+    const IN_TURNS: bool,
     #[meta(64..=128)] const BM: usize,
     #[meta(128)] const BN: usize,
 >(
@@ -61,27 +63,34 @@ pub fn block_scaled_matmul<
         BN <= BLOCK,
         "tiles of at most 128 columns, which share a scale",
     );
-    let [row, column] = tile_origin([BM, BN], GROUP);
-    let mut sum = zeros::<f32>([BM, BN]);
-    for k in range(0, a.extent(1)).step(BLOCK).stages(4) {
-        let block = k / BLOCK;
-        let left = a.tile([BM, BLOCK]).at_offset([row, k]).load();
-        let right = b.tile([BLOCK, BN]).at_offset([k, column]).load();
-        let rows = row_scales.tile([BM, 1]).at_offset([row, block]).load();
-        let scale = scales
-            .tile([1, 1])
-            .at_offset([column / BLOCK, block])
-            .load();
-        let part = dot_with(Precision::Hopper, left, right, zeros::<f32>([BM, BN]));
-        sum += part * (rows * scale);
-    }
-    let out = out.tile([BM, BN]).at_offset([row, column]);
-    out.store(sum.to::<T>());
+    let extents = [out.extent(0), out.extent(1)];
+    each_tile(extents, [BM, BN], IN_TURNS, |[row, column]| {
+        let mut sum = zeros::<f32>([BM, BN]);
+        for k in range(0, a.extent(1)).step(2 * BLOCK).stages(3) {
+            let parts = [k, k + BLOCK].map(|k| {
+                let left = a.tile([BM, BLOCK]).at_offset([row, k]).load();
+                let right = b.tile([BLOCK, BN]).at_offset([k, column]).load();
+                let place = [column / BLOCK, k / BLOCK];
+                let rows = row_scales.tile([BM, 1]).at_offset([row, place[1]]).load();
+                let scale = scales.tile([1, 1]).at_offset(place).load();
+                let part = dot_with(Precision::Hopper, left, right, zeros::<f32>([BM, BN]));
+                (part, rows, scale)
+            });
+            for (part, rows, scale) in parts {
+                sum += part * (rows * scale);
+            }
+        }
+        let out = out.tile([BM, BN]).at_offset([row, column]);
+        out.store(sum.to::<T>());
+    });
 }
 
 /// Of 8-bit floats by Hopper's tensor cores, with one scale: a tile `[BM, BN]` a program, or `IN_TURNS` as many as there are for
 /// it. `PROMOTED`: each 128 products are added in `f32`.
-#[kernel(IN_TURNS = false, BM = ..=128, BN = ..=256, grid = grid(&out, [BM, BN]))]
+///
+/// An iteration takes two blocks, of which the first is added while the second is multiplied: in ascending order, whatever the tile,
+/// which `order` tells since the check of tile orders cannot know it.
+#[kernel(IN_TURNS = false, BM = ..=128, BN = ..=256, order = "tile", grid = grid(&out, [BM, BN]))]
 pub fn float8_matmul<
     Q: Float,
     T: Float,
@@ -100,24 +109,12 @@ pub fn float8_matmul<
         true => None,
         false => Some(Precision::Hopper),
     };
-    let tile = [BM, BN];
-    let tiles = [cdiv(out.extent(0), BM), cdiv(out.extent(1), BN)];
-    match IN_TURNS {
-        true => {
-            for turn in range(program_id(0), tiles[0] * tiles[1]).step(num_programs(0)) {
-                let place = place_in_turn(turn, tiles, tile);
-                let sum = rows_by_rows::<Q, f32>([a, b], place, tile, precision);
-                let out = out.tile(tile).at_offset(place);
-                out.store((sum * scale).to::<T>());
-            }
-        }
-        false => {
-            let place = tile_origin(tile, GROUP);
-            let sum = rows_by_rows::<Q, f32>([a, b], place, tile, precision);
-            let out = out.tile(tile).at_offset(place);
-            out.store((sum * scale).to::<T>());
-        }
-    }
+    let extents = [out.extent(0), out.extent(1)];
+    each_tile(extents, [BM, BN], IN_TURNS, |place| {
+        let sum = rows_by_rows::<Q, f32>([a, b], place, [BM, BN], precision);
+        let out = out.tile([BM, BN]).at_offset(place);
+        out.store((sum * scale).to::<T>());
+    });
 }
 
 /// Of numbers by tensor cores, bytes in integers of 32 bits and `f32` as TF32 by Hopper's: a tile `[BM, BN]` a program, or
@@ -138,22 +135,11 @@ pub fn rows_matmul<
         true => Some(Precision::Hopper),
         false => Some(Precision::Ieee),
     };
-    let tile = [BM, BN];
-    let tiles = [cdiv(out.extent(0), BM), cdiv(out.extent(1), BN)];
-    match IN_TURNS {
-        true => {
-            for turn in range(program_id(0), tiles[0] * tiles[1]).step(num_programs(0)) {
-                let place = place_in_turn(turn, tiles, tile);
-                let sum = rows_by_rows::<T, A>([a, b], place, tile, precision);
-                out.tile(tile).at_offset(place).store(sum);
-            }
-        }
-        false => {
-            let place = tile_origin(tile, GROUP);
-            let sum = rows_by_rows::<T, A>([a, b], place, tile, precision);
-            out.tile(tile).at_offset(place).store(sum);
-        }
-    }
+    let extents = [out.extent(0), out.extent(1)];
+    each_tile(extents, [BM, BN], IN_TURNS, |place| {
+        let sum = rows_by_rows::<T, A>([a, b], place, [BM, BN], precision);
+        out.tile([BM, BN]).at_offset(place).store(sum);
+    });
 }
 
 /// A tile of the product of `a` and `b`, [`BLOCK`] bytes of their rows at a time; without a precision each of these is added in `f32`
@@ -166,14 +152,23 @@ fn rows_by_rows<T: Numeric, A: Numeric>(
     precision: Option<Precision>,
 ) -> Tile<A> {
     let terms = BLOCK / T::DTYPE.bytes() as usize;
+    let (blocks, stages) = match precision {
+        Some(_) => (1, stages([bm, bn])),
+        None => (2, 3),
+    };
     let mut sum = zeros::<A>([bm, bn]);
-    for k in range(0, a.extent(1)).step(terms).stages(stages([bm, bn])) {
-        let left = a.tile([bm, terms]).at_offset([row, k]).load();
-        let right = b.tile([terms, bn]).at_offset([k, column]).load();
-        sum = match precision {
-            Some(precision) => dot_with(precision, left, right, sum),
-            None => dot_promoted(Precision::Hopper, BLOCK, left, right, sum),
-        };
+    for k in range(0, a.extent(1)).step(blocks * terms).stages(stages) {
+        let factors = (0..blocks).map(|block| {
+            let left = a.tile([bm, terms]).at_offset([row, k + block * terms]);
+            let right = b.tile([terms, bn]).at_offset([k + block * terms, column]);
+            (left.load(), right.load())
+        });
+        for (left, right) in factors.collect::<Vec<_>>() {
+            sum = match precision {
+                Some(precision) => dot_with(precision, left, right, sum),
+                None => dot_promoted(Precision::Hopper, BLOCK, left, right, sum),
+            };
+        }
     }
     sum
 }
@@ -239,13 +234,18 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
     check_shape(out.len(), &[m, n])?;
     // A lane holds the sums of a block beside those of all. Four warps multiply together.
     let tile = setting.block_or(128) * setting.width_or(BLOCK);
-    let setting = &setting.with_lanes_of(64, tile.max(64 * BLOCK));
+    let setting = setting
+        .with_lanes_of(64, tile.max(64 * BLOCK))
+        .or_width(BLOCK);
+    let device = out.device().clone();
+    let turns = turns(&device, [m, n], &setting);
+    let setting = &product::of_turns(turns.as_ref(), &setting, BLOCK);
     let kernel = block_scaled_matmul::<Q, T>();
     let kernel = setting
         .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
+        .in_turns(turns.is_some())
         .by(setting);
     let (a, b) = factors([a, b], [m, n, k])?;
-    let device = out.device().clone();
     let arguments = (
         a,
         b,
@@ -253,7 +253,10 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
         scales.view([n.div_ceil(BLOCK), blocks])?,
         out.view_mut([m, n])?,
     );
-    kernel.launch(&device, (), arguments)
+    match turns {
+        Some((programs, _)) => kernel.launch(&device, programs, arguments),
+        None => kernel.launch(&device, (), arguments),
+    }
 }
 
 /// `scale a b^T` of 8-bit floats `a` `[m, k]` and `b` `[n, k]`, whose sums have 13 bits of fraction: Hopper's tensor cores
@@ -277,7 +280,7 @@ pub fn launch_float8<Q: Float + Number, T: Float + Number>(
         false => *setting,
     };
     let turns = turns(&device, [m, n], setting);
-    let setting = turns.as_ref().map_or(setting, |(_, stated)| stated);
+    let setting = &product::of_turns(turns.as_ref(), setting, if is_promoted { 128 } else { 256 });
     let kernel = float8_matmul::<Q, T>().promoted(is_promoted);
     let kernel = setting
         .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
@@ -306,7 +309,7 @@ pub fn launch_rows<T: Numeric + Number, A: Numeric + Number>(
     check_shape(out.len(), &[m, n])?;
     let device = out.device().clone();
     let turns = turns(&device, [m, n], setting);
-    let setting = turns.as_ref().map_or(setting, |(_, stated)| stated);
+    let setting = &product::of_turns(turns.as_ref(), setting, 256);
     let kernel = setting
         .tiles(
             rows_matmul::<T, A>(),
@@ -362,9 +365,15 @@ pub fn space() -> Vec<Setting> {
     product::space()
 }
 
-/// The settings worth trying for scaled blocks, whose tiles have at most the columns of a block.
+/// The settings worth trying where products are added to sums of their own and these to others, for tiles of at most the columns of
+/// a block. Their stages have two blocks each.
 pub fn blocks_space() -> Vec<Setting> {
-    let mut settings = product::space();
-    settings.retain(|setting| setting.width <= BLOCK);
-    settings
+    let tiles = [
+        (128, 128, 8, 3),
+        (128, 128, 8, 2),
+        (64, 128, 4, 4),
+        (64, 128, 4, 3),
+        (64, 128, 4, 2),
+    ];
+    tiles.map(Setting::staged).to_vec()
 }

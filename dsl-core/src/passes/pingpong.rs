@@ -7,30 +7,24 @@
 
 mod shape;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::dce::dce;
 use super::duplicate::duplicate;
-use super::stagger::GROUP;
+use super::groups::{GROUP, arrive, numbered, sync, with_nested};
 use crate::builder::Builder;
 use crate::ir::{
     AtomicOp, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, RawOp, Region, Shape, Stage,
     Value, op,
 };
-pub(super) use shape::arrays;
-use shape::{Turns, with_nested};
+use shape::{Turns, meets, numbers_of};
 
-/// The first of two numbered barriers, one for each group. Barrier 0 is that of all warps.
-const PRODUCTS: i64 = 1;
-const RESULTS: i64 = 3;
-const OWN: i64 = 5;
+/// The warps of both groups.
+const BOTH: u32 = 2 * GROUP;
 
-/// Gives a loop of tiles a second group of warps, where each iteration has one loop of products that take slots, all of them
+/// Gives a loop of tiles a second group of warps, of a program or of those that multiply beside such that start copies, where each iteration has one loop of products that take slots, all of them
 /// equally many, and nothing may end the program.
 pub fn pingpong(func: &mut Func) {
-    if func.warps != GROUP {
-        return;
-    }
     if let Some(turns) = Turns::find(func) {
         let owned = std::mem::replace(func, Func::new("", Stage::Lane));
         *func = turns.apply(owned);
@@ -41,10 +35,9 @@ pub fn pingpong(func: &mut Func) {
 impl Turns {
     fn apply(&self, func: Func) -> Func {
         let mut builder = Builder::resume(func);
-        let func = builder.func_mut();
-        func.warps = 2 * GROUP;
-        let body = func.body();
-        let insts = std::mem::take(&mut func.region_mut(body).insts);
+        self.add_group(&mut builder);
+        let outside = builder.enter(self.region);
+        let insts = std::mem::take(&mut builder.func_mut().region_mut(self.region).insts);
         let tiles = insts.iter().position(|&inst| inst == self.tiles);
         let (before, rest) = insts.split_at(tiles.unwrap_or(0));
         builder.set_loc(builder.func().inst(self.tiles).loc.clone());
@@ -63,21 +56,27 @@ impl Turns {
         let own = builder.binary(BinaryOp::And, warp, mask);
         let zero = builder.int32(0);
         let leads = builder.compare(CompareOp::Eq, own, zero);
-        let now = self.of_group(&mut builder, before, own);
+        let now = self.of_group(&mut builder, (&insts, before), own);
+        let [products, results, _] = self.barriers;
         builder.if_else(
             is_first,
             |_| Vec::new(),
             |builder| {
-                builder.emit(arrive(PRODUCTS), &[]);
-                builder.emit(arrive(RESULTS), &[]);
+                builder.emit(arrive(products[0], BOTH), &[]);
+                builder.emit(arrive(results[0], BOTH), &[]);
                 Vec::new()
             },
         );
         self.tiles(&mut builder, is_first, leads);
-        builder.func_mut().region_mut(body).insts.extend(rest);
+        builder
+            .func_mut()
+            .region_mut(self.region)
+            .insts
+            .extend(rest);
         for &inst in rest {
             renamed(builder.func_mut(), inst, &now);
         }
+        builder.enter(outside);
         builder
             .finish()
             .expect("broken invariant: two groups of warps do what one did")
@@ -88,16 +87,14 @@ impl Turns {
     fn of_group(
         &self,
         builder: &mut Builder,
-        before: &[Inst],
+        (insts, before): (&[Inst], &[Inst]),
         own: Value,
     ) -> BTreeMap<Value, Value> {
-        let mut now = BTreeMap::new();
-        for inst in builder.func().all_insts() {
-            let data = builder.func().inst(inst);
-            if matches!(data.op, Op::WarpId(_)) {
-                now.insert(data.results[0], own);
-            }
-        }
+        let func = builder.func();
+        let insts = insts.iter().flat_map(|&inst| with_nested(func, inst));
+        let warps = insts.filter(|&inst| matches!(func.op(inst), Op::WarpId(_)));
+        let warps = warps.map(|inst| (func.inst(inst).results[0], own));
+        let mut now: BTreeMap<Value, Value> = warps.collect();
         for &inst in before {
             let func = builder.func();
             let nested = with_nested(func, inst).into_iter();
@@ -130,6 +127,7 @@ impl Turns {
         outer.lower = builder.select(is_first, outer.lower, second);
         outer.step *= 2;
         let region = outer.body;
+        let [products, results, _] = self.barriers;
         builder.func_mut().inst_mut(self.tiles).op = Op::For(outer);
         let outside = builder.enter(region);
         let yielded = builder.func().yielded(region).to_vec();
@@ -140,14 +138,14 @@ impl Turns {
         let copies = stores.any(|inst| matches!(func.op(inst), Op::CopyOut(_)));
         for (at, &inst) in insts.iter().enumerate() {
             if at == self.results {
-                by_group(builder, is_first, |group| sync(RESULTS + group));
+                by_group(builder, is_first, |group| sync(results[group], BOTH));
             }
             if inst == self.products {
-                by_group(builder, is_first, |group| sync(PRODUCTS + group));
+                by_group(builder, is_first, |group| sync(products[group], BOTH));
             }
             builder.func_mut().region_mut(region).insts.push(inst);
             if inst == self.products {
-                by_group(builder, is_first, |group| arrive(PRODUCTS + 1 - group));
+                by_group(builder, is_first, |group| arrive(products[1 - group], BOTH));
             }
         }
         if copies {
@@ -161,7 +159,7 @@ impl Turns {
                 |_| Vec::new(),
             );
         }
-        by_group(builder, is_first, |group| arrive(RESULTS + 1 - group));
+        by_group(builder, is_first, |group| arrive(results[1 - group], BOTH));
         let values = self.after(builder, [yielded[0], yielded[1]], passed);
         builder.emit(
             Op::Yield(op::Yield {
@@ -170,7 +168,42 @@ impl Turns {
             &[],
         );
         builder.enter(outside);
-        own_barriers(builder, region, is_first);
+        self.own_barriers(builder, region, is_first);
+    }
+
+    /// Puts barriers of a group in place of those of all warps that multiply.
+    fn own_barriers(&self, builder: &mut Builder, region: Region, is_first: Value) {
+        let [_, _, own] = self.barriers;
+        let insts = std::mem::take(&mut builder.func_mut().region_mut(region).insts);
+        let outside = builder.enter(region);
+        for inst in insts {
+            for inner in builder.func().op(inst).regions() {
+                self.own_barriers(builder, inner, is_first);
+            }
+            if meets(builder.func().op(inst)) {
+                by_group(builder, is_first, |group| sync(own[group], GROUP));
+            } else {
+                builder.func_mut().region_mut(region).insts.push(inst);
+            }
+        }
+        builder.enter(outside);
+    }
+
+    /// Counts the second group among the warps, and in what other roles say of them.
+    fn add_group(&self, builder: &mut Builder) {
+        builder.func_mut().warps += GROUP;
+        let Some(roles) = self.roles else {
+            return;
+        };
+        let mut others = Vec::new();
+        if let Op::Roles(op) = &mut builder.func_mut().inst_mut(roles).op {
+            op.warps[0].0 = BOTH;
+            others.extend(op.warps[1..].iter().map(|&(_, region)| region));
+        }
+        let shared = numbers_of(builder.func(), self.region);
+        for region in others {
+            come_later(builder, region, &shared);
+        }
     }
 
     /// By how many slots, and turns of all slots, an iteration goes on.
@@ -218,16 +251,54 @@ impl Turns {
 /// Appends what comes before the loop, by the first group alone where all warps do it.
 fn begin(builder: &mut Builder, inst: Inst, is_first: Value) {
     let func = builder.func();
-    let is_all = func.is_pure(inst) || matches!(func.op(inst), Op::Barrier(_) | Op::ProxyFence(_));
+    let is_met = numbered(func.op(inst)).is_some();
+    let is_fence = matches!(func.op(inst), Op::Barrier(_) | Op::ProxyFence(_));
+    let is_all = is_met || is_fence || func.is_pure(inst);
+    let has_results = !func.inst(inst).results.is_empty();
+    if is_met {
+        with_group(builder.func_mut(), inst);
+    }
     let append = |builder: &mut Builder| {
         let region = builder.region();
         builder.func_mut().region_mut(region).insts.push(inst);
         Vec::new()
     };
-    if is_all || !func.inst(inst).results.is_empty() {
+    if is_all || has_results {
         append(builder);
     } else {
         builder.if_else(is_first, append, |_| Vec::new());
+    }
+}
+
+/// Takes a group more into account, before the warps of a region and at the barriers that these share with it.
+fn come_later(builder: &mut Builder, region: Region, shared: &BTreeSet<(i64, i64)>) {
+    let insts = std::mem::take(&mut builder.func_mut().region_mut(region).insts);
+    let outside = builder.enter(region);
+    for inst in insts {
+        for inner in builder.func().op(inst).regions() {
+            come_later(builder, inner, shared);
+        }
+        let op = builder.func().op(inst);
+        if matches!(op, Op::WarpId(_)) {
+            let lhs = builder.value(Op::WarpId(op::WarpId {}));
+            let rhs = builder.int32(GROUP as i32);
+            let op = BinaryOp::Sub;
+            builder.func_mut().inst_mut(inst).op = Op::Binary(op::Binary { op, lhs, rhs });
+        } else if numbered(op).is_some_and(|it| shared.contains(&it)) {
+            with_group(builder.func_mut(), inst);
+        }
+        builder.func_mut().region_mut(region).insts.push(inst);
+    }
+    builder.enter(outside);
+}
+
+/// Counts a group more at a numbered barrier.
+fn with_group(func: &mut Func, inst: Inst) {
+    let op = &mut func.inst_mut(inst).op;
+    if let Op::NamedSync(op::NamedSync { warps, .. })
+    | Op::NamedArrive(op::NamedArrive { warps, .. }) = op
+    {
+        *warps += i64::from(GROUP);
     }
 }
 
@@ -239,28 +310,8 @@ fn renamed(func: &mut Func, inst: Inst, now: &BTreeMap<Value, Value>) {
     }
 }
 
-/// Puts barriers of a group in place of those of all warps.
-fn own_barriers(builder: &mut Builder, region: Region, is_first: Value) {
-    let insts = std::mem::take(&mut builder.func_mut().region_mut(region).insts);
-    let outside = builder.enter(region);
-    for inst in insts {
-        for inner in builder.func().op(inst).regions() {
-            own_barriers(builder, inner, is_first);
-        }
-        if matches!(builder.func().op(inst), Op::Barrier(_)) {
-            by_group(builder, is_first, |group| {
-                let (id, warps) = (OWN + group, i64::from(GROUP));
-                Op::NamedSync(op::NamedSync { id, warps })
-            });
-        } else {
-            builder.func_mut().region_mut(region).insts.push(inst);
-        }
-    }
-    builder.enter(outside);
-}
-
 /// What each group does.
-fn by_group(builder: &mut Builder, is_first: Value, does: impl Fn(i64) -> Op) {
+fn by_group(builder: &mut Builder, is_first: Value, does: impl Fn(usize) -> Op) {
     let one = |op: Op| {
         |builder: &mut Builder| {
             builder.emit(op, &[]);
@@ -268,16 +319,4 @@ fn by_group(builder: &mut Builder, is_first: Value, does: impl Fn(i64) -> Op) {
         }
     };
     builder.if_else(is_first, one(does(0)), one(does(1)));
-}
-
-/// A group waits for its turn.
-fn sync(id: i64) -> Op {
-    let warps = i64::from(2 * GROUP);
-    Op::NamedSync(op::NamedSync { id, warps })
-}
-
-/// It is the turn of a group.
-fn arrive(id: i64) -> Op {
-    let warps = i64::from(2 * GROUP);
-    Op::NamedArrive(op::NamedArrive { id, warps })
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::dce::dce;
 use super::duplicate::duplicate;
-use super::stagger::GROUP;
+use super::groups::{GROUP, sync};
 use crate::builder::Builder;
 use crate::ir::{CompareOp, DType, Func, Inst, Literal, Op, Region, Stage, Trait, op};
 use crate::target::Target;
@@ -140,10 +140,4 @@ fn number(func: &mut Func, numbered: impl Fn(Inst) -> Op) {
             func.inst_mut(inst).op = numbered(inst);
         }
     }
-}
-
-/// A numbered barrier of so many warps.
-fn sync(id: i64, warps: u32) -> Op {
-    let warps = i64::from(warps);
-    Op::NamedSync(op::NamedSync { id, warps })
 }

@@ -1,12 +1,17 @@
 //! Writes out products of matrices in parts: those whose sums are promoted, and those that shared memory does not hold.
 
-use super::rewrite::{Rewriter, rewrite};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::rewrite::rewrite;
 use crate::builder::Builder;
 use crate::ir::operand::is_multiplied_in_fragments;
-use crate::ir::{Axis, Func, Literal, Op, Precision, Value, op};
+use crate::ir::{Axis, Func, Inst, Literal, Op, Precision, Value, op};
 use crate::target::{Distribution, Target};
 
 /// Replaces each `dot_promoted` by a `dot` of each part and the additions of those.
+///
+/// The last part of one comes to the sums behind the first part of the next, where that adds to its sums and nothing else does:
+/// tensor cores multiply the one while lanes add the other.
 pub fn promote_dots(func: &mut Func) {
     let insts = func.all_insts();
     if !insts
@@ -15,34 +20,69 @@ pub fn promote_dots(func: &mut Func) {
     {
         return;
     }
+    let before = before(func);
+    let led: BTreeSet<Inst> = before.values().copied().collect();
+    let mut last = BTreeMap::new();
     rewrite(func, &mut |rewriter, inst| {
         let Op::DotPromoted(op) = rewriter.builder.func().op(inst).clone() else {
             return None;
         };
-        Some(vec![promoted(rewriter, &op)])
+        let mut waiting = before.get(&inst).and_then(|led| last.remove(led));
+        let builder = &mut rewriter.builder;
+        let mut sum = op.accumulator;
+        let products = builder.ty(op.a).shape.dims().last().copied().unwrap_or(0) as i64;
+        for start in (0..products).step_by(op.count as usize) {
+            let part = promoted(builder, &op, start);
+            for part in waiting.take().into_iter() {
+                sum = builder.add(sum, part);
+            }
+            if start + op.count == products && led.contains(&inst) {
+                last.insert(inst, part);
+            } else {
+                sum = builder.add(sum, part);
+            }
+        }
+        Some(vec![sum])
     });
 }
 
-fn promoted(rewriter: &mut Rewriter, op: &op::DotPromoted) -> Value {
-    let builder = &mut rewriter.builder;
-    let (ty, shape) = (builder.ty(op.accumulator), builder.ty(op.a).shape);
+/// Products whose sums are those of another one in the same region, which nothing else uses, with that one.
+fn before(func: &Func) -> BTreeMap<Inst, Inst> {
+    let mut uses: BTreeMap<Value, usize> = BTreeMap::new();
+    for inst in func.all_insts() {
+        func.op(inst)
+            .visit_operands(&mut |value| *uses.entry(value).or_default() += 1);
+    }
+    let mut found = BTreeMap::new();
+    for region in func.all_regions() {
+        let mut sums: BTreeMap<Value, Inst> = BTreeMap::new();
+        for &inst in &func.region(region).insts {
+            let Op::DotPromoted(op) = func.op(inst) else {
+                continue;
+            };
+            let led = sums.get(&op.accumulator);
+            let led = led.filter(|_| uses[&op.accumulator] == 1);
+            found.extend(led.map(|&led| (inst, led)));
+            sums.insert(func.inst(inst).results[0], inst);
+        }
+    }
+    found
+}
+
+/// The product of a part from sums of zero.
+fn promoted(builder: &mut Builder, op: &op::DotPromoted, start: i64) -> Value {
+    let ty = builder.ty(op.accumulator);
     let dtype = ty
         .dtype()
         .expect("broken invariant: an accumulator is of numbers");
     let accumulator = builder.filled(Literal::from_bits(dtype, 0), ty.shape);
-    let products = shape.extent(shape.rank() - 1) as i64;
-    let mut sum = op.accumulator;
-    for start in (0..products).step_by(op.count as usize) {
-        let [a, b] = part(builder, [op.a, op.b], start, op.count);
-        let part = builder.value(Op::Dot(op::Dot {
-            a,
-            b,
-            accumulator,
-            precision: op.precision,
-        }));
-        sum = builder.add(sum, part);
-    }
-    sum
+    let [a, b] = part(builder, [op.a, op.b], start, op.count);
+    builder.value(Op::Dot(op::Dot {
+        a,
+        b,
+        accumulator,
+        precision: op.precision,
+    }))
 }
 
 /// Makes a chain of each `dot` that lanes multiply and whose operands take more than half of a GPU's shared memory.

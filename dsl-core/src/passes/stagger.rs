@@ -4,38 +4,42 @@
 //! groups have begun meanwhile. Groups that run freely come to begin at the same time, and to add at the same time. So
 //! each has a numbered barrier, at which it waits until the group before it has begun.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::groups::{GROUP, arrive, sync};
 use super::rewrite::rewrite;
 use crate::builder::Builder;
+use crate::ir::numbers::filling;
 use crate::ir::{Func, Inst, Op, Stage, Value, op};
 
-/// Warps that multiply together.
-pub(super) const GROUP: u32 = 4;
-
-/// Orders the products of groups of warps in all loops that have one in each iteration and its sums at the end.
+/// Orders the products of groups of warps in all loops that begin those of an iteration together and have their sums at its end.
 pub fn stagger_products(func: &mut Func) {
     let groups = func.warps / GROUP;
     if groups < 2 {
         return;
     }
     let insts = func.all_insts().into_iter();
-    let products: BTreeSet<Inst> = insts.filter_map(|inst| alone_in(func, inst)).collect();
-    if products.is_empty() {
+    let runs: Vec<[Inst; 2]> = insts.filter_map(|inst| run_in(func, inst)).collect();
+    if runs.is_empty() {
         return;
     }
     let last = groups - 1;
     rewrite(func, &mut |rewriter, inst| {
-        products.contains(&inst).then(|| {
+        let begins = runs.iter().any(|run| run[0] == inst);
+        let ends = runs.iter().any(|run| run[1] == inst);
+        (begins || ends).then(|| {
             let builder = &mut rewriter.builder;
-            by_group(builder, groups, &|group| Some(wait(group)));
+            if begins {
+                by_group(builder, groups, &|group| Some(wait(group)));
+            }
             let region = builder.region();
             let func = builder.func_mut();
             func.region_mut(region).insts.push(inst);
             let results = func.inst(inst).results.clone();
             let next = |group| if group == last { 0 } else { group + 1 };
-            by_group(builder, groups, &|group| Some(let_begin(next(group))));
+            if ends {
+                by_group(builder, groups, &|group| Some(let_begin(next(group))));
+            }
             results
         })
     });
@@ -53,8 +57,9 @@ pub fn stagger_products(func: &mut Func) {
         .expect("broken invariant: two groups of warps meet at a numbered barrier");
 }
 
-/// The product of a loop that has no other, is over at the end of each iteration, stops no program, and has no barrier of all warps.
-fn alone_in(func: &Func, inst: Inst) -> Option<Inst> {
+/// The first and the last product of a loop that begins all before it waits for one and has their sums at the end of each iteration,
+/// each from sums of its own where there are several. The loop stops no program, and has no barrier of all warps.
+fn run_in(func: &Func, inst: Inst) -> Option<[Inst; 2]> {
     let Op::For(op::For { body, .. }) = *func.op(inst) else {
         return None;
     };
@@ -69,16 +74,32 @@ fn alone_in(func: &Func, inst: Inst) -> Option<Inst> {
         );
         is_free &= !stops && !matches!(op, Op::Barrier(_));
     });
-    let &[product] = &products[..] else {
-        return None;
-    };
-    let sums = func.inst(product).results[0];
+    let (&first, &last) = (products.first()?, products.last()?);
+    let sums = func.inst(last).results[0];
     let mut insts = func.region(body).insts.iter();
-    let begins = insts.any(|&inst| inst == product);
+    let begun = insts.by_ref().take_while(|&&inst| inst != last);
+    let begun: Vec<Inst> = begun.copied().chain([last]).collect();
+    let settles = begun
+        .iter()
+        .any(|&inst| matches!(func.op(inst), Op::Settle(_)));
+    let begins = products.iter().all(|inst| begun.contains(inst));
     let ends = insts.any(
         |&inst| matches!(*func.op(inst), Op::Settle(op::Settle { x, pending: 0 }) if x == sums),
     );
-    (begins && ends && is_free).then_some(product)
+    let definitions = func.definitions();
+    let op_of = |value: Value| definitions[value].map(|inst| func.op(inst));
+    let is_new = |&product: &Inst| {
+        let Op::GroupMma(op) = func.op(product) else {
+            return false;
+        };
+        let sums = match op_of(op.accumulator) {
+            Some(Op::Pend(pend)) => pend.x,
+            Some(_) | None => op.accumulator,
+        };
+        filling(sums, op_of).is_some()
+    };
+    let is_alone = first == last || (!settles && products.iter().all(is_new));
+    (begins && ends && is_alone && is_free).then_some([first, last])
 }
 
 /// What each group does, if anything.
@@ -113,14 +134,12 @@ fn from_group(
     });
 }
 
-/// A group waits for its turn. Barrier 0 is that of all warps.
+/// A group waits for its turn.
 fn wait(group: u32) -> Op {
-    let (id, warps) = (i64::from(group + 1), i64::from(2 * GROUP));
-    Op::NamedSync(op::NamedSync { id, warps })
+    sync(i64::from(group + 1), 2 * GROUP)
 }
 
 /// It is the turn of a group.
 fn let_begin(group: u32) -> Op {
-    let (id, warps) = (i64::from(group + 1), i64::from(2 * GROUP));
-    Op::NamedArrive(op::NamedArrive { id, warps })
+    arrive(i64::from(group + 1), 2 * GROUP)
 }

@@ -84,7 +84,7 @@ impl Depths<'_> {
         loop {
             let stages = (self.stated, depth);
             let pipelined = pipeline(left.clone(), self.target, stages, self.may_end)?;
-            let waiting = wait_late(pipelined.clone())?;
+            let waiting = wait_late(pipelined.clone(), self.may_end)?;
             let adjoined = adjoin(&waiting)?;
             let (fits, last) = self.deepest(&waiting, adjoined.as_ref(), depth);
             match fits {

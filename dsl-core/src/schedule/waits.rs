@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::PlacedFunc;
+use super::{MayEnd, PlacedFunc};
 use crate::diagnostic::Diagnostics;
 use crate::ir::infer::order::MAX_PRODUCTS;
-use crate::ir::{Func, Inst, Op, Value, op};
+use crate::ir::{Cache, Func, Inst, Op, Trait, Value, op};
 
 /// Moves each wait for a product down to what uses its sums, or to what may write what the product reads.
 ///
 /// # Errors
 /// None that the function did not have before.
-pub fn wait_late(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
+pub fn wait_late(func: PlacedFunc, may_end: MayEnd<'_>) -> Result<PlacedFunc, Diagnostics> {
     let waits = |func: &Func| {
         let insts = func.all_insts();
         insts
@@ -27,10 +27,11 @@ pub fn wait_late(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
         let mut insts = std::mem::take(&mut func.region_mut(region).insts);
         for at in (0..insts.len()).rev() {
             if matches!(func.op(insts[at]), Op::Settle(_)) {
-                let rest = &insts[at + 1..];
-                let passed = rest
-                    .iter()
-                    .take_while(|&&later| passes(&func, insts[at], later, &held));
+                let rest = insts[at + 1..].iter().copied();
+                let passed = rest.take_while(|&later| {
+                    let is_free = is_free(&func, later, may_end);
+                    is_free && passes(&func, insts[at], later, &held)
+                });
                 let count = passed.count();
                 insts[at..=at + count].rotate_left(1);
             }
@@ -163,12 +164,10 @@ fn held(func: &Func) -> BTreeSet<Value> {
     held
 }
 
-/// Whether a wait may come after an instruction that it stands before. Nothing but a product touches what products read
-/// from registers.
+/// Whether a wait may come after an instruction that it stands before, which has no effect that it orders. Nothing but a product
+/// touches what products read from registers.
 fn passes(func: &Func, wait: Inst, later: Inst, held: &BTreeSet<Value>) -> bool {
     let op = func.op(later);
-    let begins = matches!(op, Op::DotSlots(_) | Op::Pend(_) | Op::WaitBox(_));
-    let repeats = matches!(op, Op::For(_) | Op::While(_));
     let mut operands = op.operands();
     for region in op.regions() {
         func.walk(region, &mut |inner| {
@@ -179,7 +178,31 @@ fn passes(func: &Func, wait: Inst, later: Inst, held: &BTreeSet<Value>) -> bool 
     let results = &func.inst(later).results;
     let mut touched = operands.iter().chain(results);
     let touches = touched.any(|it| held.contains(it)) && !matches!(op, Op::DotSlots(_));
-    !uses && !touches && !repeats && (begins || func.is_pure(later) || fills_released(func, later))
+    !uses && !touches
+}
+
+/// Whether an instruction repeats nothing and has no effect but to begin products, wait for boxes, start those for slots that have been
+/// released, or load numbers.
+fn is_free(func: &Func, inst: Inst, may_end: MayEnd<'_>) -> bool {
+    let op = func.op(inst);
+    let begins = matches!(op, Op::DotSlots(_) | Op::Pend(_) | Op::WaitBox(_));
+    let repeats = matches!(op, Op::For(_) | Op::While(_));
+    let computes = func.is_pure(inst) || loads(func, inst, may_end);
+    !repeats && (begins || computes || fills_released(func, inst))
+}
+
+/// Whether an instruction does no more than load numbers, and ends no program.
+fn loads(func: &Func, inst: Inst, may_end: MayEnd<'_>) -> bool {
+    let mut insts = vec![inst];
+    for region in func.op(inst).regions() {
+        func.walk(region, &mut |inner| insts.push(inner));
+    }
+    insts.into_iter().all(|inst| {
+        let op = func.op(inst);
+        let is_load = matches!(op, Op::Load(load) if load.cache != Some(Cache::Volatile));
+        let owns = matches!(op, Op::If(_)) || op.is(Trait::terminator) || func.is_pure(inst);
+        owns || (is_load && !may_end(op))
+    })
 }
 
 /// Whether an instruction has no effect but to start boxes in slots that have been released: what a wait before it waits
@@ -190,10 +213,13 @@ fn fills_released(func: &Func, inst: Inst) -> bool {
     };
     let mut fills = true;
     for region in [op.on_true, op.on_false] {
+        // Boxes that are filled together have one wait, the first one's.
+        let mut released = false;
         func.walk(region, &mut |inner| {
-            let released = matches!(func.op(inner), Op::CopyBox(op) if op.released.is_some());
+            released |= matches!(func.op(inner), Op::CopyBox(op) if op.released.is_some());
+            let fills_slot = released && matches!(func.op(inner), Op::CopyBox(_));
             let ends = matches!(func.op(inner), Op::Yield(_));
-            fills &= released || ends || func.is_pure(inner);
+            fills &= fills_slot || ends || func.is_pure(inner);
         });
     }
     fills

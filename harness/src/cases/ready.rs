@@ -326,10 +326,12 @@ fn products() -> Vec<Ready> {
     const LEN: usize = 512 * 512;
     vec![
         named("linear bf16", |device, setting| {
-            let (x, bias) = (halves(device, LEN)?, halves(device, 512)?);
+            // So many that programs may take tiles in turns.
+            let shape @ [m, n, k] = [2048, 2048, 512];
+            let (x, bias) = (halves(device, m * k)?, halves(device, n)?);
             let activation = Some(Activation::Gelu);
-            let mut out = halves(device, LEN)?;
-            kernels::linear([&x, &x], Some(&bias), activation, &mut out, SHAPE, setting)
+            let mut out = halves(device, m * n)?;
+            kernels::linear([&x, &x], Some(&bias), activation, &mut out, shape, setting)
         }),
         named("addmm bf16", |device, setting| {
             let x = halves(device, LEN)?;

@@ -3,14 +3,18 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::ir::numbers::filling;
-use crate::ir::{CompareOp, Effect, Element, Func, Inst, Op, Space, Value, op};
+use super::super::groups::{GROUP, arrays, bytes_of, is_first_warp, numbered, unused, with_nested};
+use crate::ir::{Element, Func, Inst, Op, Region, Space, Value, op};
 
 /// The greatest step of a loop that may be doubled.
 const LONGEST_STEP: i64 = 1 << 40;
 
 /// What groups take in turns.
 pub(super) struct Turns {
+    /// What the warps do that multiply.
+    pub(super) region: Region,
+    /// What gives them a part of their own, beside warps that do other things.
+    pub(super) roles: Option<Inst>,
     /// The loop of tiles.
     pub(super) tiles: Inst,
     /// The loop of products.
@@ -19,11 +23,14 @@ pub(super) struct Turns {
     pub(super) slots: i64,
     /// Where in the body of a tile its results begin.
     pub(super) results: usize,
+    /// Numbered barriers that nothing uses, one for each group: for products, for results, and for the warps of a group.
+    pub(super) barriers: [[i64; 2]; 3],
 }
 
 impl Turns {
     pub(super) fn find(func: &Func) -> Option<Self> {
-        let body = &func.region(func.body()).insts;
+        let (region, roles) = multiplying_part(func)?;
+        let body = &func.region(region).insts;
         let tiles = multiplying(func, body)?;
         let at = body.iter().position(|&inst| inst == tiles)?;
         let Op::For(outer) = func.op(tiles) else {
@@ -47,13 +54,61 @@ impl Turns {
             .iter()
             .all(|&inst| does_no_more(func, inst, |_| false));
         holds &= outer.step <= LONGEST_STEP && is_free(func, products, rest);
+        let mut free = unused(func);
+        let mut pair = || Some([free.next()?, free.next()?]);
+        let barriers = [pair()?, pair()?, pair()?];
         holds.then_some(Self {
+            region,
+            roles,
             tiles,
             products,
             slots,
             results,
+            barriers,
         })
     }
+}
+
+/// What one group of warps does that multiplies, and what gives it that part if it is not all that the program has.
+fn multiplying_part(func: &Func) -> Option<(Region, Option<Inst>)> {
+    let body = &func.region(func.body()).insts;
+    let is_role = |&&inst: &&Inst| matches!(func.op(inst), Op::Roles(_));
+    let Some(&roles) = body.iter().find(is_role) else {
+        return (func.warps == GROUP).then_some((func.body(), None));
+    };
+    let Op::Roles(op) = func.op(roles) else {
+        return None;
+    };
+    let is_bare = |&inst: &Inst| inst == roles || matches!(func.op(inst), Op::Alloc(_));
+    let &(warps, region) = op.warps.first()?;
+    let own = numbers_of(func, region);
+    let mut others = op.warps[1..].iter();
+    let is_apart = others.all(|&(_, other)| {
+        let mut met = numbers_of(func, other).into_iter();
+        met.all(|it| {
+            own.contains(&it) && it.1 > i64::from(GROUP) || own.iter().all(|own| own.0 != it.0)
+        })
+    });
+    let mut meets_all = false;
+    func.walk(region, &mut |inst| {
+        meets_all |= matches!(func.op(inst), Op::Barrier(_))
+    });
+    let is_one = warps == GROUP && is_apart && !meets_all && body.iter().all(is_bare);
+    is_one.then_some((region, Some(roles)))
+}
+
+/// The numbers of barriers in a region, with the warps of each.
+pub(super) fn numbers_of(func: &Func, region: Region) -> BTreeSet<(i64, i64)> {
+    let mut found = BTreeSet::new();
+    func.walk(region, &mut |inst| found.extend(numbered(func.op(inst))));
+    found
+}
+
+/// Whether all warps that multiply meet, before there are two groups of them.
+pub(super) fn meets(op: &Op) -> bool {
+    let is_numbered = matches!(op, Op::NamedSync(_));
+    let of_group = numbered(op).is_some_and(|(_, warps)| warps == i64::from(GROUP));
+    matches!(op, Op::Barrier(_)) || (is_numbered && of_group)
 }
 
 /// The one instruction that multiplies, if it is a loop.
@@ -68,15 +123,6 @@ fn multiplying(func: &Func, insts: &[Inst]) -> Option<Inst> {
     let &inst = found.next()?;
     let is_one = found.next().is_none() && matches!(func.op(inst), Op::For(_));
     is_one.then_some(inst)
-}
-
-/// An instruction and all that it owns.
-pub(super) fn with_nested(func: &Func, inst: Inst) -> Vec<Inst> {
-    let mut insts = vec![inst];
-    for region in func.op(inst).regions() {
-        func.walk(region, &mut |inner| insts.push(inner));
-    }
-    insts
 }
 
 /// The slots of the ring of a loop of products, if the loop around carries nothing but its slot and its turn, and all runs have
@@ -129,7 +175,10 @@ fn releases(func: &Func, inst: Inst) -> bool {
 /// Whether an instruction before the loop does nothing but make barriers and start copies, by the first warp where it has
 /// results.
 fn is_begin(func: &Func, inst: Inst, of_warps: &BTreeSet<Value>) -> bool {
-    if func.is_pure(inst) || matches!(func.op(inst), Op::Barrier(_) | Op::ProxyFence(_)) {
+    let op = func.op(inst);
+    let is_met = numbered(op).is_some_and(|(_, warps)| warps >= i64::from(GROUP));
+    let waits = matches!(op, Op::NamedSync(_)) && is_met;
+    if func.is_pure(inst) || waits || matches!(op, Op::Barrier(_) | Op::ProxyFence(_)) {
         return true;
     }
     let begins = does_no_more(func, inst, |op| {
@@ -144,17 +193,7 @@ fn is_begin(func: &Func, inst: Inst, of_warps: &BTreeSet<Value>) -> bool {
 /// Whether the first warp alone does what an instruction does.
 fn is_led(func: &Func, inst: Inst, of_warps: &BTreeSet<Value>) -> bool {
     let definitions = func.definitions();
-    let op_of = |value: Value| definitions[value].map(|inst| func.op(inst));
-    let is_zero = |value: Value| {
-        filling(value, op_of).is_some_and(|literal| literal.dtype.is_integer() && literal.bits == 0)
-    };
-    let leads = |value: Value| {
-        let Some(Op::Compare(compare)) = op_of(value) else {
-            return false;
-        };
-        let of_warp = matches!(op_of(compare.lhs), Some(Op::WarpId(_)));
-        compare.op == CompareOp::Eq && of_warp && is_zero(compare.rhs)
-    };
+    let leads = |value: Value| is_first_warp(func, &definitions, value);
     let asks = |inst: Inst| {
         let op = func.op(inst);
         let led = matches!(op, Op::If(op) if leads(op.condition));
@@ -231,8 +270,9 @@ fn is_free(func: &Func, products: Inst, results: &[Inst]) -> bool {
     let released: Vec<Inst> = first.flat_map(|&inst| with_nested(func, inst)).collect();
     let mut rest = outer.iter().filter(|inst| !released.contains(inst));
     let runs_on = rest.all(|&inst| {
-        !matches!(
-            func.op(inst),
+        let op = func.op(inst);
+        let is_free = !matches!(
+            op,
             Op::StopOutside(_)
                 | Op::StopIndex(_)
                 | Op::StopAssertion(_)
@@ -245,45 +285,19 @@ fn is_free(func: &Func, products: Inst, results: &[Inst]) -> bool {
                 | Op::CopyIn(_)
                 | Op::CopySpan(_)
                 | Op::Roles(_)
-        )
+        );
+        is_free || meets(op)
     });
     let (Some(ring), Some(other)) = (taken(func, &inner), taken(func, &outer)) else {
         return false;
     };
-    let meets = |one: &Range<i64>| {
+    let overlaps = |one: &Range<i64>| {
         let mut other = other.iter();
         other.any(|other| one.start < other.end && other.start < one.end)
     };
     let written = arrays(func, &outer, true);
     let reads = arrays(func, &inner, false);
-    multiplies && runs_on && !ring.iter().any(meets) && written.is_disjoint(&reads)
-}
-
-/// The arrays in global memory that instructions write, or all that they touch.
-pub(in crate::passes) fn arrays(func: &Func, insts: &[Inst], written: bool) -> BTreeSet<Value> {
-    let definitions = func.definitions();
-    let base_of = |map: Value| {
-        let Some(Op::TensorMap(map)) = definitions[map].map(|inst| func.op(inst)) else {
-            return map;
-        };
-        map.base
-    };
-    let mut found = BTreeSet::new();
-    for &inst in insts {
-        let op = func.op(inst);
-        let access = op.access();
-        let access = access.filter(|access| !written || access.effect != Effect::Reads);
-        found.extend(access.map(|access| access.base));
-        if let Op::CopyOut(copy) = op {
-            found.insert(base_of(copy.map));
-        }
-        if let Op::CopyIn(copy) = op
-            && !written
-        {
-            found.insert(base_of(copy.map));
-        }
-    }
-    found
+    multiplies && runs_on && !ring.iter().any(overlaps) && written.is_disjoint(&reads)
 }
 
 /// The bytes of shared memory that instructions take, words of barriers left out; `None` where they are not known.
@@ -298,14 +312,11 @@ fn taken(func: &Func, insts: &[Inst]) -> Option<Vec<Range<i64>>> {
         ) {
             continue;
         }
-        for value in op.operands() {
-            let Element::Pointer(dtype, Space::Shared) = func.ty(value).element else {
-                continue;
-            };
-            let &Op::Alloc(op::Alloc { offset, count }) = func.op(definitions[value]?) else {
-                return None;
-            };
-            found.push(offset..offset + count * i64::from(dtype.bytes()));
+        let operands = op.operands().into_iter();
+        let shared = operands
+            .filter(|&value| matches!(func.ty(value).element, Element::Pointer(_, Space::Shared)));
+        for value in shared {
+            found.push(bytes_of(func, &definitions, value)?);
         }
     }
     Some(found)

@@ -3,11 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::super::pingpong::arrays;
-use super::super::stagger::GROUP;
+use super::super::groups::{GROUP, arrays, bytes_of, is_first_warp, unused};
 use crate::entity::EntityMap;
-use crate::ir::numbers::filling;
-use crate::ir::{CompareOp, Element, Func, Inst, Op, Region, Space, Trait, Value, op};
+use crate::ir::{Element, Func, Inst, Op, Region, Space, Trait, Value};
 use crate::target::Target;
 
 /// What the new warp does.
@@ -46,11 +44,9 @@ impl Copies {
         let words = scene.words();
         let moved = scene.moved(&words);
         let named = scene.words_of(&moved);
-        let numbers = scene.insts.iter().filter_map(|&inst| number(func.op(inst)));
-        let used: BTreeSet<i64> = numbers.collect();
         let makes = |&inst: &Inst| matches!(func.op(inst), Op::MbarrierInit(op) if named.contains(&op.word));
         let last = scene.insts.iter().rposition(makes)?;
-        let mut free = (1..16).filter(|id| !used.contains(id));
+        let mut free = unused(func);
         let barriers = [free.next()?, free.next()?];
         let is_barrier = |inst: &Inst| matches!(func.op(*inst), Op::Barrier(_));
         let made = scene.insts[last..].iter().copied().find(is_barrier)?;
@@ -60,17 +56,6 @@ impl Copies {
             barriers,
         })
     }
-}
-
-/// The number of a numbered barrier.
-fn number(op: &Op) -> Option<i64> {
-    if let Op::NamedArrive(op::NamedArrive { id, .. }) = op {
-        return Some(*id);
-    }
-    let Op::NamedSync(op::NamedSync { id, .. }) = op else {
-        return None;
-    };
-    Some(*id)
 }
 
 /// A function with what is asked about it.
@@ -293,7 +278,8 @@ impl<'a> Scene<'a> {
                 return false;
             }
             if let Op::If(op) = func.op(owner) {
-                leads |= region == op.on_true && self.is_first_warp(op.condition);
+                leads |=
+                    region == op.on_true && is_first_warp(func, &self.definitions, op.condition);
             }
         }
         leads && func.op(inst).operands().iter().all(is_known)
@@ -310,18 +296,6 @@ impl<'a> Scene<'a> {
         is_known
             && insts.all(|it| !others.contains(it))
             && others_too.all(|it| self.owners[it].starts_with(chain))
-    }
-
-    /// Whether a value is that the number of the warp is zero.
-    fn is_first_warp(&self, value: Value) -> bool {
-        let op_of = |value: Value| self.definitions[value].map(|inst| self.func.op(inst));
-        let Some(Op::Compare(compare)) = op_of(value) else {
-            return false;
-        };
-        let is_zero = filling(compare.rhs, op_of)
-            .is_some_and(|literal| literal.dtype.is_integer() && literal.bits == 0);
-        let of_warp = matches!(op_of(compare.lhs), Some(Op::WarpId(_)));
-        compare.op == CompareOp::Eq && of_warp && is_zero
     }
 
     /// Whether a copy needs no barrier of all warps before it: it waits for its slot, or is among the first that touch its memory, in a
@@ -346,7 +320,7 @@ impl<'a> Scene<'a> {
         if !waits && self.insts.iter().any(orders) {
             return false;
         }
-        let Some(target) = self.bytes_of(copy.target) else {
+        let Some(target) = self.bytes(copy.target) else {
             return false;
         };
         let at = self.insts.iter().position(|&other| other == inst);
@@ -368,22 +342,15 @@ impl<'a> Scene<'a> {
                 if !is_shared || self.barriers.contains(&value) || is_own(value) {
                     return true;
                 }
-                let bytes = self.bytes_of(value);
+                let bytes = self.bytes(value);
                 bytes.is_some_and(|bytes| bytes.end <= target.start || target.end <= bytes.start)
             })
         };
         stays && others.iter().all(lies_apart)
     }
 
-    /// The bytes of shared memory that an allocation takes.
-    fn bytes_of(&self, value: Value) -> Option<Range<i64>> {
-        let Element::Pointer(dtype, Space::Shared) = self.func.ty(value).element else {
-            return None;
-        };
-        let Op::Alloc(op::Alloc { offset, count }) = *self.func.op(self.definitions[value]?) else {
-            return None;
-        };
-        Some(offset..offset + count * i64::from(dtype.bytes()))
+    fn bytes(&self, value: Value) -> Option<Range<i64>> {
+        bytes_of(self.func, &self.definitions, value)
     }
 }
 

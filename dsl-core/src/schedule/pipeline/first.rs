@@ -1,5 +1,5 @@
 //! Loads of few numbers beside products whose operands come by bulk copies. They are too small for copies of their own: they
-//! begin an iteration, and come while it waits for boxes and products.
+//! come while tensor cores multiply, or while an iteration waits for boxes.
 
 use std::collections::BTreeSet;
 
@@ -29,17 +29,47 @@ pub(super) fn is_small(func: &Func, load: Inst) -> bool {
     dtype.is_some_and(|dtype| registers * dtype.bytes() <= SMALL)
 }
 
+/// Calls `visit` with the op of an instruction and with all that it owns.
+fn visit_with_nested(func: &Func, inst: Inst, visit: &mut dyn FnMut(&Op)) {
+    visit(func.op(inst));
+    for region in func.op(inst).regions() {
+        func.walk(region, &mut |inner| visit(func.op(inner)));
+    }
+}
+
 impl Pipeliner {
-    /// Takes small loads out of the body, with what they take, if it has boxes and nothing in it comes to stand before them.
+    /// Puts small loads with what they take behind the last product that begins before they are used, if the body has boxes and
+    /// nothing in it comes to stand before them. Those that no product comes before are taken out of the body, for its begin.
     pub(super) fn loads_first(&mut self, may_end: MayEnd<'_>) -> Vec<Inst> {
         if !self.copies_boxes() {
             return Vec::new();
         }
         let first = Body::new(self.func(), self.body, (&self.ahead.loads, may_end)).first();
-        let body = &mut self.builder.func_mut().region_mut(self.body).insts;
-        let (first, rest) = body.iter().partition(|inst| first.contains(inst));
-        *body = rest;
-        first
+        let func = self.builder.func_mut();
+        let insts = std::mem::take(&mut func.region_mut(self.body).insts);
+        let (first, mut rest): (Vec<Inst>, Vec<Inst>) =
+            insts.into_iter().partition(|inst| first.contains(inst));
+        let made = first.iter().flat_map(|&inst| &func.inst(inst).results);
+        let made: BTreeSet<Value> = made.copied().collect();
+        let uses = |&inst: &Inst| {
+            let mut found = false;
+            visit_with_nested(func, inst, &mut |op| {
+                found |= op.operands().iter().any(|value| made.contains(value));
+            });
+            found
+        };
+        let used = rest.iter().position(uses).unwrap_or(rest.len());
+        let is_product = |&inst: &Inst| matches!(func.op(inst), Op::DotSlots(_));
+        let product = rest[..used].iter().rposition(is_product);
+        let left = match product {
+            Some(product) => {
+                rest.splice(product + 1..product + 1, first);
+                Vec::new()
+            }
+            None => first,
+        };
+        func.region_mut(self.body).insts = rest;
+        left
     }
 }
 

@@ -44,17 +44,20 @@ pub(super) fn subjects(size: Size, list: &mut Vec<Subject>) {
         let cases = [
             products::tensor_matmul::<f16>(extent, extent, extent),
             products::float8_matmul(shape, false),
-            products::float8_matmul(shape, true),
             products::rows_matmul::<i8, i32>(shape),
             products::scaled_matmul(shape),
             products::rows_matmul::<f32, f32>(shape),
             products::linear_gelu::<bf16>(shape),
         ];
         list.extend(cases.map(product));
-        list.push(Subject {
+        let blocks = [
+            products::float8_matmul(shape, true),
+            products::block_scaled_matmul(shape),
+        ];
+        list.extend(blocks.map(|case| Subject {
             candidates: kernels::scaled_matmul::blocks_space(),
-            ..product(products::block_scaled_matmul(shape))
-        });
+            ..product(case)
+        }));
     }
     odd_and_grouped(size, list);
     for rows in [16, 64, 128] {
