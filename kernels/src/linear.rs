@@ -44,7 +44,8 @@ pub fn linear<
 
 /// `activation(x weight^T + bias)` of `x` `[m, k]` and `weight` `[n, k]`, rounded once from `f32`. A setting's `block` and
 /// `width` are the rows and the columns of a tile. Of `f16` and `bf16` the products are those of Hopper's tensor cores, which
-/// other GPUs refuse.
+/// other GPUs refuse. Where there are more tiles than multiprocessors, programs take them in turns; without a setting two groups
+/// of warps do, where the activation is not [`Activation::Relu`].
 ///
 /// # Errors
 /// What a launch refuses.

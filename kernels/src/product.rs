@@ -119,7 +119,7 @@ pub(crate) fn pingpong() -> Setting {
 }
 
 /// The same on a GPU, of 16-bit floats in rows that bulk copies take, by tiles of which a multiprocessor holds one at a time, or
-/// has one group of warps each.
+/// which two groups of warps take in turns.
 pub(crate) fn turns_of_halves<T>(
     device: &Device,
     [m, n, k]: [usize; 3],

@@ -88,8 +88,8 @@ pub fn block_scaled_matmul<
 /// Of 8-bit floats by Hopper's tensor cores, with one scale: a tile `[BM, BN]` a program, or `IN_TURNS` as many as there are for
 /// it. `PROMOTED`: each 128 products are added in `f32`.
 ///
-/// An iteration takes two blocks, of which the first is added while the second is multiplied: in ascending order, whatever the tile,
-/// which `order` tells since the check of tile orders cannot know it.
+/// An iteration of promoted products takes two blocks, of which the first is added while the second is multiplied: in ascending order,
+/// whatever the tile, which `order` tells since the check of tile orders cannot know it.
 #[kernel(IN_TURNS = false, BM = ..=128, BN = ..=256, order = "tile", grid = grid(&out, [BM, BN]))]
 pub fn float8_matmul<
     Q: Float,

@@ -22,8 +22,8 @@ use shape::{Turns, meets, numbers_of};
 /// The warps of both groups.
 const BOTH: u32 = 2 * GROUP;
 
-/// Gives a loop of tiles a second group of warps, of a program or of those that multiply beside such that start copies, where each iteration has one loop of products that take slots, all of them
-/// equally many, and nothing may end the program.
+/// Gives a loop of tiles a second group of warps, where one has the program or multiplies beside others that start copies. Each
+/// iteration has one loop of products that take slots, all of them equally many, and nothing may end the program.
 pub fn pingpong(func: &mut Func) {
     if let Some(turns) = Turns::find(func) {
         let owned = std::mem::replace(func, Func::new("", Stage::Lane));

@@ -22,36 +22,116 @@ pub fn wait_late(func: PlacedFunc, may_end: MayEnd<'_>) -> Result<PlacedFunc, Di
         return Ok(func);
     }
     let mut func = func.into_inner();
-    let held = held(&func);
+    let known = Known {
+        held: held(&func),
+        together: read_together(&func),
+        may_end,
+    };
     for region in func.all_regions() {
         let mut insts = std::mem::take(&mut func.region_mut(region).insts);
         for at in (0..insts.len()).rev() {
             if matches!(func.op(insts[at]), Op::Settle(_)) {
                 let rest = insts[at + 1..].iter().copied();
                 let passed = rest.take_while(|&later| {
-                    let is_free = is_free(&func, later, may_end);
-                    is_free && passes(&func, insts[at], later, &held)
+                    let is_free = known.is_free(&func, later);
+                    is_free && passes(&func, insts[at], later, &known.held)
                 });
                 let count = passed.count();
                 insts[at..=at + count].rotate_left(1);
             }
         }
         leave_later(&mut func, &insts);
-        await_late(&func, &mut insts);
+        await_late(&func, &mut insts, &known);
         release_early(&func, &mut insts);
         func.region_mut(region).insts = insts;
     }
     PlacedFunc::new(func)
 }
 
+/// What is known of a function.
+struct Known<'a> {
+    /// What products read from the registers of lanes.
+    held: BTreeSet<Value>,
+    /// The two operands of each product.
+    together: BTreeSet<[Value; 2]>,
+    may_end: MayEnd<'a>,
+}
+
+impl Known<'_> {
+    /// Whether an instruction does not need to know when a box has come to a buffer: arithmetic, and what products and boxes of other
+    /// buffers are begun and waited for by.
+    fn is_beside(&self, func: &Func, inst: Inst, buffer: Value) -> bool {
+        let op = func.op(inst);
+        let begins = matches!(op, Op::DotSlots(_) | Op::Pend(_) | Op::WaitBox(_));
+        let ends = matches!(op, Op::Settle(_) | Op::ReleaseSlot(_));
+        let mut taken = op.operands();
+        for region in op.regions() {
+            func.walk(region, &mut |inner| taken.extend(func.op(inner).operands()));
+        }
+        let free = begins || ends || func.is_pure(inst) || self.fills_released(func, inst);
+        free && !taken.contains(&buffer)
+    }
+
+    /// Whether an instruction repeats nothing and has no effect but to begin products, wait for boxes, start those for slots that have been
+    /// released, or load numbers.
+    fn is_free(&self, func: &Func, inst: Inst) -> bool {
+        let op = func.op(inst);
+        let begins = matches!(op, Op::DotSlots(_) | Op::Pend(_) | Op::WaitBox(_));
+        let stays = matches!(op, Op::For(_) | Op::While(_)) || op.is(Trait::terminator);
+        let computes = func.is_pure(inst) || self.loads(func, inst);
+        !stays && (begins || computes || self.fills_released(func, inst))
+    }
+
+    /// Whether an instruction does no more than load numbers, and ends no program.
+    fn loads(&self, func: &Func, inst: Inst) -> bool {
+        let mut insts = vec![inst];
+        for region in func.op(inst).regions() {
+            func.walk(region, &mut |inner| insts.push(inner));
+        }
+        insts.into_iter().all(|inst| {
+            let op = func.op(inst);
+            let is_load = matches!(op, Op::Load(load) if load.cache != Some(Cache::Volatile));
+            let owns = matches!(op, Op::If(_)) || op.is(Trait::terminator) || func.is_pure(inst);
+            owns || (is_load && !(self.may_end)(op))
+        })
+    }
+
+    /// Whether an instruction has no effect but to start boxes in slots that have been released: what a wait before it waits
+    /// for reads none of these.
+    fn fills_released(&self, func: &Func, inst: Inst) -> bool {
+        let Op::If(op) = func.op(inst) else {
+            return false;
+        };
+        [op.on_true, op.on_false].into_iter().all(|region| {
+            // Boxes that a product reads together have one wait, the first one's.
+            let mut released = None;
+            func.region(region).insts.iter().all(|&inner| {
+                let Op::CopyBox(copy) = func.op(inner) else {
+                    return func.is_pure(inner) || matches!(func.op(inner), Op::Yield(_));
+                };
+                if copy.released.is_some() {
+                    released = Some(copy.buffer);
+                }
+                released.is_some_and(|it| self.are_alike(it, copy.buffer))
+            })
+        })
+    }
+
+    /// Whether buffers are one, or a product reads both.
+    fn are_alike(&self, one: Value, other: Value) -> bool {
+        let pairs = [[one, other], [other, one]];
+        one == other || pairs.iter().any(|pair| self.together.contains(pair))
+    }
+}
+
 /// Moves each wait for a box down behind products that do not read it, to the first one that does.
-fn await_late(func: &Func, insts: &mut [Inst]) {
+fn await_late(func: &Func, insts: &mut [Inst], known: &Known<'_>) {
     for at in (0..insts.len()).rev() {
         let Op::WaitBox(op::WaitBox { buffer, .. }) = *func.op(insts[at]) else {
             continue;
         };
         let others = insts[at + 1..].iter();
-        let others = others.take_while(|&&later| is_beside(func, later, buffer));
+        let others = others.take_while(|&&later| known.is_beside(func, later, buffer));
         let others: Vec<Inst> = others.copied().collect();
         if others
             .iter()
@@ -60,20 +140,6 @@ fn await_late(func: &Func, insts: &mut [Inst]) {
             insts[at..=at + others.len()].rotate_left(1);
         }
     }
-}
-
-/// Whether an instruction does not need to know when a box has come to a buffer: arithmetic, and what products and boxes of other
-/// buffers are begun and waited for by.
-fn is_beside(func: &Func, inst: Inst, buffer: Value) -> bool {
-    let op = func.op(inst);
-    let begins = matches!(op, Op::DotSlots(_) | Op::Pend(_) | Op::WaitBox(_));
-    let ends = matches!(op, Op::Settle(_) | Op::ReleaseSlot(_));
-    let mut taken = op.operands();
-    for region in op.regions() {
-        func.walk(region, &mut |inner| taken.extend(func.op(inner).operands()));
-    }
-    let free = begins || ends || func.is_pure(inst) || fills_released(func, inst);
-    free && !taken.contains(&buffer)
 }
 
 /// Moves each release of a slot up to where the last product that reads it is over.
@@ -181,46 +247,14 @@ fn passes(func: &Func, wait: Inst, later: Inst, held: &BTreeSet<Value>) -> bool 
     !uses && !touches
 }
 
-/// Whether an instruction repeats nothing and has no effect but to begin products, wait for boxes, start those for slots that have been
-/// released, or load numbers.
-fn is_free(func: &Func, inst: Inst, may_end: MayEnd<'_>) -> bool {
-    let op = func.op(inst);
-    let begins = matches!(op, Op::DotSlots(_) | Op::Pend(_) | Op::WaitBox(_));
-    let repeats = matches!(op, Op::For(_) | Op::While(_));
-    let computes = func.is_pure(inst) || loads(func, inst, may_end);
-    !repeats && (begins || computes || fills_released(func, inst))
-}
-
-/// Whether an instruction does no more than load numbers, and ends no program.
-fn loads(func: &Func, inst: Inst, may_end: MayEnd<'_>) -> bool {
-    let mut insts = vec![inst];
-    for region in func.op(inst).regions() {
-        func.walk(region, &mut |inner| insts.push(inner));
-    }
-    insts.into_iter().all(|inst| {
-        let op = func.op(inst);
-        let is_load = matches!(op, Op::Load(load) if load.cache != Some(Cache::Volatile));
-        let owns = matches!(op, Op::If(_)) || op.is(Trait::terminator) || func.is_pure(inst);
-        owns || (is_load && !may_end(op))
-    })
-}
-
-/// Whether an instruction has no effect but to start boxes in slots that have been released: what a wait before it waits
-/// for reads none of these.
-fn fills_released(func: &Func, inst: Inst) -> bool {
-    let Op::If(op) = func.op(inst) else {
-        return false;
-    };
-    let mut fills = true;
-    for region in [op.on_true, op.on_false] {
-        // Boxes that are filled together have one wait, the first one's.
-        let mut released = false;
-        func.walk(region, &mut |inner| {
-            released |= matches!(func.op(inner), Op::CopyBox(op) if op.released.is_some());
-            let fills_slot = released && matches!(func.op(inner), Op::CopyBox(_));
-            let ends = matches!(func.op(inner), Op::Yield(_));
-            fills &= fills_slot || ends || func.is_pure(inner);
-        });
-    }
-    fills
+/// The two operands of each product.
+fn read_together(func: &Func) -> BTreeSet<[Value; 2]> {
+    let insts = func.all_insts().into_iter();
+    let pairs = insts.filter_map(|inst| {
+        let Op::DotSlots(op) = func.op(inst) else {
+            return None;
+        };
+        Some([op.a, op.b])
+    });
+    pairs.collect()
 }

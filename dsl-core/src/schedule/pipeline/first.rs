@@ -63,7 +63,10 @@ impl Pipeliner {
         let product = rest[..used].iter().rposition(is_product);
         let left = match product {
             Some(product) => {
-                rest.splice(product + 1..product + 1, first);
+                let waits = rest[product + 1..].iter();
+                let waits = waits.take_while(|&&inst| matches!(func.op(inst), Op::Settle(_)));
+                let behind = product + 1 + waits.count();
+                rest.splice(behind..behind, first);
                 Vec::new()
             }
             None => first,
@@ -110,7 +113,8 @@ impl<'a> Body<'a> {
     /// The small loads, and what they follow from.
     fn first(&self) -> BTreeSet<Inst> {
         let loads = self.insts.iter().copied();
-        let loads = loads.filter(|&it| !self.func.is_pure(it) && self.moves(it));
+        let ends = |it: Inst| self.func.op(it).is(Trait::terminator);
+        let loads = loads.filter(|&it| !self.func.is_pure(it) && !ends(it) && self.moves(it));
         loads
             .filter_map(|load| self.slice(load))
             .flatten()

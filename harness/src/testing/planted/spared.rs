@@ -9,7 +9,12 @@ struct Spared {
 
 const BARRIER: &str = "a barrier is missing";
 
-const PINGPONG: &[&str] = &["passes/pingpong.bir @copied", "passes/pingpong.bir @deep"];
+const PINGPONG: &[&str] = &[
+    "passes/pingpong.bir @copied",
+    "passes/pingpong.bir @deep",
+    "passes/pingpong_with_producer.bir @copied",
+    "passes/pingpong_with_producer.bir @deep",
+];
 
 const SPARED: &[Spared] = &[
     // Accesses of one argument at offsets that are other values: what is launched keeps them apart, and nothing
@@ -106,6 +111,9 @@ const SPARED: &[Spared] = &[
             "passes/pingpong.bir @copied",
             "passes/pingpong.bir @deep",
             "passes/pingpong.bir @stored",
+            "passes/pingpong_with_producer.bir @copied",
+            "passes/pingpong_with_producer.bir @deep",
+            "passes/pingpong_with_producer.bir @stored",
         ],
     },
     Spared {
