@@ -4,17 +4,47 @@ use exactile::prelude::*;
 use exactile::{Number, Result, TensorView};
 
 use crate::activation::{Activation, activated};
-use crate::product::{self, TERMS, each_tile, grid, stages_of};
+use crate::product::{self, GROUP, TERMS, each_tile, grid, stages_of};
 use crate::setting::{Settable, Setting, check_shape};
 
-/// A tile `[BM, BN]` a program, or `IN_TURNS` as many as there are for it; `FUNCTION` is the place of the activation among
+/// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
 /// [`Activation::ALL`], or a number beyond them for none. The bias is of columns, or of rows where all is `TURNED`.
-#[kernel(IN_TURNS = false, BM = ..=128, BN = ..=256, BK = TERMS, grid = grid(&out, [BM, BN]))]
+#[kernel(BM = ..=128, BN = ..=256, BK = TERMS, grid = grid(&out, [BM, BN]))]
 pub fn linear<
     T: Float,
     const FUNCTION: usize,
     const TURNED: bool,
-    const IN_TURNS: bool,
+    #[meta(64..=256)] const BM: usize,
+    #[meta(128..=256)] const BN: usize,
+    const BK: usize,
+>(
+    x: Tensor<T, 2>,
+    weight: Tensor<T, 2>,
+    bias: Option<Tensor<T, 1>>,
+    out: TensorMut<T, 2>,
+) {
+    let [row, column] = tile_origin([BM, BN], GROUP);
+    let left = x.tile([BM, BK]).at_offset((row, 0));
+    let right = weight.tile([BK, BN]).at_offset((0, column));
+    let function = Activation::ALL.get(FUNCTION);
+    let stages = stages_of([BM, BN], BK);
+    let mut sum = dot_along(left, right, x.extent(1), stages, zeros::<f32>([BM, BN]));
+    if let Some(bias) = bias {
+        let (extent, place, axis) = [(BN, column, 0), (BM, row, 1)][usize::from(TURNED)];
+        let bias = bias.tile([extent]).at_offset([place]).load();
+        sum += bias.to::<f32>().expand(axis);
+    }
+    if let Some(&function) = function {
+        sum = sum.map_slices(1, 16, |part| activated(part, function));
+    }
+    store(out.tile([BM, BN]).at_offset([row, column]), sum.to::<T>());
+}
+
+/// The same by programs that take tiles in turns, with a bias of columns.
+#[kernel(BM = 128, BN = 256, BK = TERMS)]
+pub fn persistent_linear<
+    T: Float,
+    const FUNCTION: usize,
     #[meta(64..=256)] const BM: usize,
     #[meta(128..=256)] const BN: usize,
     const BK: usize,
@@ -25,15 +55,14 @@ pub fn linear<
     out: TensorMut<T, 2>,
 ) {
     let extents = [out.extent(0), out.extent(1)];
-    each_tile(extents, [BM, BN], IN_TURNS, |[row, column]| {
+    each_tile(extents, [BM, BN], true, |[row, column]| {
         let left = x.tile([BM, BK]).at_offset((row, 0));
         let right = weight.tile([BK, BN]).at_offset((0, column));
         let stages = stages_of([BM, BN], BK);
         let mut sum = dot_along(left, right, x.extent(1), stages, zeros::<f32>([BM, BN]));
         if let Some(bias) = bias {
-            let (extent, place, axis) = [(BN, column, 0), (BM, row, 1)][usize::from(TURNED)];
-            let bias = bias.tile([extent]).at_offset([place]).load();
-            sum += bias.to::<f32>().expand(axis);
+            let bias = bias.tile([BN]).at_offset([column]).load();
+            sum += bias.to::<f32>().expand(0);
         }
         if let Some(&function) = Activation::ALL.get(FUNCTION) {
             sum = sum.map_slices(1, 16, |part| activated(part, function));
@@ -75,21 +104,24 @@ pub fn launch<T: Float + Number>(
     let mut both = both.iter().chain([setting]);
     let turns = both.find_map(|it| product::turns_of_halves::<T>(&device, [m, n, k], it));
     let setting = &product::of_turns(turns.as_ref(), setting, 256);
-    let kernel = linear::<T>().function(place(activation)).turned(false);
-    let kernel = setting
-        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
-        .in_turns(turns.is_some())
-        .by(setting);
     let arguments = (
         x.view([m, k])?,
         weight.view_strided([k, n], [1, k])?,
         bias.map(|bias| bias.view([n])).transpose()?,
         out.view_mut([m, n])?,
     );
-    match turns {
-        Some((programs, _)) => kernel.launch(&device, programs, arguments),
-        None => kernel.launch(&device, (), arguments),
+    if let Some((programs, _)) = turns {
+        let kernel = persistent_linear::<T>().function(place(activation));
+        let kernel = setting
+            .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
+            .by(setting);
+        return kernel.launch(&device, programs, arguments);
     }
+    let kernel = linear::<T>().function(place(activation)).turned(false);
+    let kernel = setting
+        .tiles(kernel, |it, bm| it.bm(bm), |it, bn| it.bn(bn))
+        .by(setting);
+    kernel.launch(&device, (), arguments)
 }
 
 /// The product of a weight `[n, k]` and the columns `[k, m]` of few rows, stored as rows: tiles are as narrow as the rows are
