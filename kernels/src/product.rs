@@ -96,6 +96,21 @@ pub(crate) fn turns(
     (tiles > programs).then_some((programs, stated))
 }
 
+/// The same on a GPU, of 16-bit floats in rows that bulk copies take, by tiles of which a multiprocessor holds one at a time, or
+/// which two groups of warps take in turns.
+pub(crate) fn turns_of_halves<T>(
+    device: &Device,
+    [m, n, k]: [usize; 3],
+    setting: &Setting,
+) -> Option<(usize, Setting)> {
+    let fits = n.is_multiple_of(8) && k.is_multiple_of(8) && size_of::<T>() == 2;
+    let is_wide = n > 128;
+    let is_large = setting.block_or(128) * setting.width_or(256) >= 128 * 256;
+    let is_one = is_large || setting.schedule.pingpong == Some(2);
+    let found = turns(device, [m, n], setting);
+    found.filter(|_| fits && is_wide && is_one && device.kind() != DeviceKind::Cpu)
+}
+
 /// The setting of tiles that are taken in turns, where a group of warps starts copies if a tile of 128 rows has so many columns and
 /// so a multiprocessor to itself; without turns a setting as it is.
 pub(crate) fn of_turns(
@@ -116,21 +131,6 @@ pub(crate) fn pingpong() -> Setting {
         schedule: setting.schedule.pingpong(2).producer(2),
         ..setting
     }
-}
-
-/// The same on a GPU, of 16-bit floats in rows that bulk copies take, by tiles of which a multiprocessor holds one at a time, or
-/// which two groups of warps take in turns.
-pub(crate) fn turns_of_halves<T>(
-    device: &Device,
-    [m, n, k]: [usize; 3],
-    setting: &Setting,
-) -> Option<(usize, Setting)> {
-    let fits = n.is_multiple_of(8) && k.is_multiple_of(8) && size_of::<T>() == 2;
-    let is_wide = n > 128;
-    let is_large = setting.block_or(128) * setting.width_or(256) >= 128 * 256;
-    let is_one = is_large || setting.schedule.pingpong == Some(2);
-    let found = turns(device, [m, n], setting);
-    found.filter(|_| fits && is_wide && is_one && device.kind() != DeviceKind::Cpu)
 }
 
 /// The grid of tiles `[bm, bn]` over a product, the columns first, as [`tile_origin`] takes them.

@@ -30,10 +30,11 @@ pub fn promote_dots(func: &mut Func) {
         let mut waiting = before.get(&inst).and_then(|led| last.remove(led));
         let builder = &mut rewriter.builder;
         let mut sum = op.accumulator;
-        let products = builder.ty(op.a).shape.dims().last().copied().unwrap_or(0) as i64;
+        let shape = builder.ty(op.a).shape;
+        let products = shape.extent(shape.rank() - 1) as i64;
         for start in (0..products).step_by(op.count as usize) {
             let part = promoted(builder, &op, start);
-            for part in waiting.take().into_iter() {
+            if let Some(part) = waiting.take() {
                 sum = builder.add(sum, part);
             }
             if start + op.count == products && led.contains(&inst) {

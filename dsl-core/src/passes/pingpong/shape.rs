@@ -271,7 +271,7 @@ fn is_free(func: &Func, products: Inst, results: &[Inst]) -> bool {
     let mut rest = outer.iter().filter(|inst| !released.contains(inst));
     let runs_on = rest.all(|&inst| {
         let op = func.op(inst);
-        let is_free = !matches!(
+        let leaves_alone = !matches!(
             op,
             Op::StopOutside(_)
                 | Op::StopIndex(_)
@@ -286,7 +286,7 @@ fn is_free(func: &Func, products: Inst, results: &[Inst]) -> bool {
                 | Op::CopySpan(_)
                 | Op::Roles(_)
         );
-        is_free || meets(op)
+        leaves_alone || meets(op)
     });
     let (Some(ring), Some(other)) = (taken(func, &inner), taken(func, &outer)) else {
         return false;

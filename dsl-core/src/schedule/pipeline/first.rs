@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::super::MayEnd;
 use super::Pipeliner;
+use super::order::takes;
 use crate::ir::{Cache, Effect, Func, Inst, Op, Region, Trait, Value};
 
 /// Bytes that a lane loads at once.
@@ -29,14 +30,6 @@ pub(super) fn is_small(func: &Func, load: Inst) -> bool {
     dtype.is_some_and(|dtype| registers * dtype.bytes() <= SMALL)
 }
 
-/// Calls `visit` with the op of an instruction and with all that it owns.
-fn visit_with_nested(func: &Func, inst: Inst, visit: &mut dyn FnMut(&Op)) {
-    visit(func.op(inst));
-    for region in func.op(inst).regions() {
-        func.walk(region, &mut |inner| visit(func.op(inner)));
-    }
-}
-
 impl Pipeliner {
     /// Puts small loads with what they take behind the last product that begins before they are used, if the body has boxes and
     /// nothing in it comes to stand before them. Those that no product comes before are taken out of the body, for its begin.
@@ -51,14 +44,10 @@ impl Pipeliner {
             insts.into_iter().partition(|inst| first.contains(inst));
         let made = first.iter().flat_map(|&inst| &func.inst(inst).results);
         let made: BTreeSet<Value> = made.copied().collect();
-        let uses = |&inst: &Inst| {
-            let mut found = false;
-            visit_with_nested(func, inst, &mut |op| {
-                found |= op.operands().iter().any(|value| made.contains(value));
-            });
-            found
-        };
-        let used = rest.iter().position(uses).unwrap_or(rest.len());
+        let used = rest
+            .iter()
+            .position(|&inst| takes(func, inst, &made))
+            .unwrap_or(rest.len());
         let is_product = |&inst: &Inst| matches!(func.op(inst), Op::DotSlots(_));
         let product = rest[..used].iter().rposition(is_product);
         let left = match product {

@@ -89,7 +89,7 @@ fn behind_products(func: &Func, own: Vec<Inst>, ahead: &[Inst]) -> Vec<Inst> {
 }
 
 /// Whether an instruction takes one of these values, or one in its regions does.
-fn takes(func: &Func, inst: Inst, values: &BTreeSet<Value>) -> bool {
+pub(super) fn takes(func: &Func, inst: Inst, values: &BTreeSet<Value>) -> bool {
     let takes = |inst: Inst| {
         let mut operands = func.op(inst).operands().into_iter();
         operands.any(|it| values.contains(&it))
