@@ -255,7 +255,7 @@ pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
             })
             .collect()
     };
-    let lane = deal(&[column, column, column, row, row]);
+    let lane = deal(&[column, row, row, column, column]);
     let alternating = (0..warp_bits as usize).map(|bit| row + bit % 2);
     let outer = iter::repeat_n(0, batch as usize).chain(alternating);
     let warp: Vec<usize> = outer.take(warp_bits as usize).collect();

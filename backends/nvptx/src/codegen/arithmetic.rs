@@ -1,5 +1,8 @@
 //! Elementwise ops: dispatch over the families, and comparisons.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use exactile_core::ir::op::Elementwise;
 use exactile_core::ir::{BinaryOp, CompareOp, DType, Inst, TernaryOp, UnaryOp, Value, op};
 use inkwell::types::BasicTypeEnum;
@@ -23,9 +26,7 @@ impl<'c> Emitter<'_, 'c> {
             Elementwise::Binary(op) => self.each([op.lhs, op.rhs], |dtype, [lhs, rhs]| {
                 self.binary(op.op, dtype, lhs, rhs)
             }),
-            Elementwise::Ternary(op) => self.each([op.a, op.b, op.c], |dtype, operands| {
-                self.ternary(op.op, dtype, operands)
-            }),
+            Elementwise::Ternary(op) => self.multiply_add(op),
             Elementwise::Compare(op) => self.each([op.lhs, op.rhs], |dtype, [lhs, rhs]| {
                 self.compare(op.op, dtype, lhs, rhs)
             }),
@@ -169,15 +170,19 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    fn ternary(
-        &self,
-        op: TernaryOp,
-        dtype: DType,
-        operands: [BasicValueEnum<'c>; 3],
-    ) -> Result<BasicValueEnum<'c>> {
-        let TernaryOp::Fma = op;
-        let ty = self.float_type(dtype);
-        self.intrinsic_value("llvm.fma", &[ty.into()], &operands.map(Into::into))
+    /// The assembler keeps the order, and with it takes a factor that the instruction before has read from where that
+    /// left it: the register file gives less than three operands a clock.
+    fn multiply_add(&self, op: &op::Ternary) -> Result<Elements<'c>> {
+        let TernaryOp::Fma = op.op;
+        let ty = BasicTypeEnum::from(self.float_type(self.dtype(op.a)?));
+        let operands = [op.a, op.b, op.c].map(|value| self.get(value));
+        let order = serpentine(&operands[0], &operands[1]);
+        let mut sums = operands[2].clone();
+        for element in order {
+            let operands = operands.each_ref().map(|operand| operand[element].into());
+            sums[element] = self.intrinsic_value("llvm.fma", &[ty], &operands)?;
+        }
+        Ok(sums)
     }
 
     fn compare(
@@ -202,6 +207,29 @@ impl<'c> Emitter<'_, 'c> {
             .build_int_compare(predicate, lhs, rhs, "")?
             .into())
     }
+}
+
+/// An order of the pairs in which each shares a side with the one before where all of some rows meet all of some
+/// columns: along the first row, back along the second one, and so on.
+fn serpentine<T: Copy + Eq + Hash>(rows: &[T], columns: &[T]) -> Vec<usize> {
+    let (rows, columns) = (ranks(rows), ranks(columns));
+    let place = |&pair: &usize| match rows[pair] % 2 {
+        0 => (rows[pair], columns[pair]),
+        _ => (rows[pair], -columns[pair]),
+    };
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(place);
+    order
+}
+
+/// The number of each value, in the order in which they appear.
+fn ranks<T: Copy + Eq + Hash>(values: &[T]) -> Vec<isize> {
+    let mut numbers = HashMap::new();
+    let mut rank = |&value| {
+        let next = numbers.len() as isize;
+        *numbers.entry(value).or_insert(next)
+    };
+    values.iter().map(&mut rank).collect()
 }
 
 /// Ordered predicates, but "not equal" is true of NaN.

@@ -20,7 +20,7 @@ use crate::lower::combine::multiply_add;
 const UNROLLED_BITS: u32 = 5;
 
 /// Log2 of the most multiply-adds of a lane that are written out, of all parts of a product together.
-const WRITTEN_BITS: u32 = 11;
+const WRITTEN_BITS: u32 = 10;
 
 /// The same in code for programs at an edge, of which there are few: code costs time to compile.
 const EDGE_UNROLLED_BITS: u32 = 3;
@@ -49,7 +49,7 @@ struct Start {
     /// What it adds to every offset.
     added: Value,
     /// What it adds by exclusive or (`i32`), where places of rows move with k.
-    mixed: Option<Value>,
+    mixed: Option<(Value, u32)>,
 }
 
 impl Lowering<'_> {
@@ -253,7 +253,7 @@ impl Lowering<'_> {
             let k = self.builder.cast(block, DType::I32);
             let times = self.builder.int32(1 << bits);
             let (k, mask) = (self.builder.mul(k, times), self.builder.int32(mixed as i32));
-            self.builder.and(k, mask)
+            (self.builder.and(k, mask), mixed as u32)
         });
         Some(Start { added, mixed })
     }
@@ -264,15 +264,10 @@ impl Lowering<'_> {
         let reads = places.flat_map(|place| operand.reads.iter().map(move |read| read ^ place));
         let reads: Vec<u32> = reads.collect();
         let mut offset = match start.and_then(|start| start.mixed) {
-            Some(mixed) => {
+            Some((mixed, bits)) => {
                 let thread = self.thread_value(&operand.map);
                 let thread = self.builder.xor(thread, mixed);
-                let (thread, reads) = (
-                    self.repeated(thread, reads.len()),
-                    self.literals(DType::I32, &reads),
-                );
-                let mixed = self.builder.xor(thread, reads);
-                self.builder.cast(mixed, DType::I64)
+                self.mixed_offsets(thread, operand.map.support() | bits, &reads)
             }
             None => self.thread_offsets(&operand.map, &reads),
         };

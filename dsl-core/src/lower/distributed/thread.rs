@@ -193,18 +193,31 @@ impl Lowering<'_> {
         if map.is_zero() {
             return self.literals(DType::I64, constants);
         }
-        let part = |mask: u32| -> Vec<u32> { constants.iter().map(|it| it & mask).collect() };
-        let (mixed, apart) = (part(map.support()), part(!map.support()));
-        let base = if mixed.iter().all(|&constant| constant == mixed[0]) {
-            let base = self.thread_offset(map, mixed[0]);
-            self.repeated(base, constants.len())
-        } else {
+        let bits = map.support();
+        let mixed = constants[0] & bits;
+        if constants.iter().any(|constant| constant & bits != mixed) {
             let value = self.thread_value(map);
-            let value = self.repeated(value, constants.len());
-            let mixed = self.literals(DType::I32, &mixed);
-            let mixed = self.builder.xor(value, mixed);
-            self.builder.cast(mixed, DType::I64)
-        };
+            return self.mixed_offsets(value, bits, constants);
+        }
+        let base = self.thread_offset(map, mixed);
+        let base = self.repeated(base, constants.len());
+        self.apart(base, constants, !bits)
+    }
+
+    /// `value`, of which no bits but `bits` are set, with each of some constants added by exclusive or, as indices.
+    /// Other bits are added to the widened numbers, so that they fold into addresses.
+    pub(super) fn mixed_offsets(&mut self, value: Value, bits: u32, constants: &[u32]) -> Value {
+        let mixed: Vec<u32> = constants.iter().map(|constant| constant & bits).collect();
+        let value = self.repeated(value, constants.len());
+        let mixed = self.literals(DType::I32, &mixed);
+        let mixed = self.builder.xor(value, mixed);
+        let base = self.builder.cast(mixed, DType::I64);
+        self.apart(base, constants, !bits)
+    }
+
+    /// `base` and the bits of each constant under `mask`.
+    fn apart(&mut self, base: Value, constants: &[u32], mask: u32) -> Value {
+        let apart: Vec<u32> = constants.iter().map(|constant| constant & mask).collect();
         if apart.iter().all(|&constant| constant == 0) {
             return base;
         }
