@@ -42,16 +42,17 @@ pub fn dot(
 ) -> Vec<u64> {
     let Extents { batch, m, k, n } = extents;
     let count = precision.step(operand);
+    let left = (0..batch * m * k).map(a).collect();
+    let right = (0..batch * k * n).map(b).collect();
+    let factors = Factors::of([operand, sum], precision, [left, right]);
     let mut result: Vec<u64> = (0..batch * m * n).map(accumulator).collect();
     for (at, number) in result.iter_mut().enumerate() {
         // Rows of all products of the batch, one after another.
         let (row, column) = (at / n, at % n);
         let first = row / m * k;
-        let mut products =
-            (0..k).map(|inner| (a(row * k + inner), b((first + inner) * n + column)));
-        for _ in 0..k / count {
-            let products = products.by_ref().take(count);
-            *number = step([operand, sum], precision, products, *number);
+        for start in (0..k / count).map(|part| part * count) {
+            let product = |inner| (row * k + inner, (first + inner) * n + column);
+            *number = factors.step((start..start + count).map(product), *number);
         }
         if precision == Precision::Ieee {
             *number = scalar::binary(BinaryOp::Add, sum, *number, 0);
@@ -87,27 +88,54 @@ pub fn dot_promoted(
     result
 }
 
-/// `accumulator` plus the products of one step, of `operand` added in `sum`.
-pub fn step(
-    [operand, sum]: [DType; 2],
-    precision: Precision,
-    products: impl Iterator<Item = (u64, u64)>,
-    accumulator: u64,
-) -> u64 {
-    match precision {
-        Precision::Hopper if operand.is_float() => mma::step(operand, products, accumulator),
-        Precision::Cut => {
-            let cut = |bits| bits & mma::UNCUT;
-            mma::step(
-                operand,
-                products.map(|(a, b)| (cut(a), cut(b))),
-                accumulator,
-            )
+/// The factors of products of one precision, left and right, each read once for all of its products.
+pub struct Factors {
+    operand: DType,
+    sum: DType,
+    held: Held,
+}
+
+enum Held {
+    /// Of a tensor core that adds floats.
+    Cut([Vec<mma::Factor>; 2]),
+    /// As numbers of the type of the sum.
+    Whole([Vec<u64>; 2]),
+}
+
+impl Factors {
+    /// What these bits of `operand`, whose products are added in `sum`, count as.
+    pub fn of([operand, sum]: [DType; 2], precision: Precision, bits: [Vec<u64>; 2]) -> Self {
+        let cut = |mask: u64| {
+            let factor = |bits: u64| mma::Factor::of(operand, bits & mask);
+            let of_side = |bits: &Vec<u64>| bits.iter().copied().map(factor).collect();
+            Held::Cut(bits.each_ref().map(of_side))
+        };
+        let held = match precision {
+            Precision::Hopper if operand.is_float() => cut(u64::MAX),
+            Precision::Cut => cut(mma::UNCUT),
+            Precision::Ieee | Precision::Hopper => {
+                let widened = |bits| cast(operand, sum, bits);
+                Held::Whole(bits.map(|bits| bits.into_iter().map(widened).collect()))
+            }
+        };
+        Self { operand, sum, held }
+    }
+
+    /// `accumulator` plus the products of one step, of a left and a right factor each.
+    pub fn step(
+        &self,
+        products: impl Iterator<Item = (usize, usize)> + Clone,
+        accumulator: u64,
+    ) -> u64 {
+        match &self.held {
+            Held::Cut([left, right]) => {
+                let products = products.map(|(a, b)| (left[a], right[b]));
+                mma::step(self.operand, products, accumulator)
+            }
+            Held::Whole([left, right]) => products.fold(accumulator, |number, (a, b)| {
+                multiply_add(self.sum, left[a], right[b], number)
+            }),
         }
-        Precision::Ieee | Precision::Hopper => products.fold(accumulator, |number, (a, b)| {
-            let [a, b] = [a, b].map(|x| cast(operand, sum, x));
-            multiply_add(sum, a, b, number)
-        }),
     }
 }
 

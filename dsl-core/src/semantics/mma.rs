@@ -115,41 +115,51 @@ fn shifted(x: u64, by: i32) -> u64 {
     }
 }
 
-/// The bits of `accumulator` (`f32`) plus the products of a step, of floats of `dtype`, which has 8 to 32 bits.
-/// A NaN is the canonical one.
-pub fn step(dtype: DType, products: impl Iterator<Item = (u64, u64)>, accumulator: u64) -> u64 {
-    let nan = DType::F32.format().map_or(0, FloatFormat::canonical_nan);
-    terms(dtype, products, accumulator).map_or(nan, |terms| sum(Form::of(dtype), &terms, nan))
-}
+/// A factor of products, read once for all of them; NaN, or a number.
+#[derive(Clone, Copy)]
+pub struct Factor(Option<Number>);
 
-/// The products and the accumulator; `None` where one of them is NaN.
-fn terms(
-    dtype: DType,
-    products: impl Iterator<Item = (u64, u64)>,
-    accumulator: u64,
-) -> Option<Vec<Number>> {
-    let (format, ignored) = (dtype.format()?, Form::of(dtype).ignored);
-    let number = |bits| Number::of(format, bits, ignored);
-    let product = |(a, b)| number(a)?.times(number(b)?);
-    let accumulator = Number::of(DType::F32.format()?, accumulator, 0);
-    products.map(product).chain([accumulator]).collect()
-}
-
-fn sum(form: Form, terms: &[Number], nan: u64) -> u64 {
-    let infinite = |negative| {
-        let mut found = terms.iter();
-        found.any(|term| term.infinite && term.negative == negative)
-    };
-    match (infinite(false), infinite(true)) {
-        (true, true) => return nan,
-        (true, false) => return INFINITY,
-        (false, true) => return with_sign(INFINITY, true),
-        (false, false) => {}
+impl Factor {
+    /// What these bits of `dtype`, a float of 8 to 32 bits, count as.
+    pub fn of(dtype: DType, bits: u64) -> Self {
+        let ignored = Form::of(dtype).ignored;
+        let format = dtype.format();
+        Self(format.and_then(|format| Number::of(format, bits, ignored)))
     }
-    let present = terms.iter().filter(|term| term.significand != 0);
-    let greatest = present.clone().map(|term| term.exponent).max();
-    let greatest = greatest.unwrap_or(EXPONENT_OF_ZERO).max(EXPONENT_OF_ZERO);
-    let total: i64 = present.map(|term| term.cut(greatest, form.fraction)).sum();
+}
+
+/// The bits of `accumulator` (`f32`) plus the products of a step, of factors of `dtype`. A NaN is the canonical one.
+pub fn step(
+    dtype: DType,
+    products: impl Iterator<Item = (Factor, Factor)> + Clone,
+    accumulator: u64,
+) -> u64 {
+    let nan = DType::F32.format().map_or(0, FloatFormat::canonical_nan);
+    let form = Form::of(dtype);
+    let product = |(a, b): (Factor, Factor)| a.0?.times(b.0?);
+    let accumulator = DType::F32
+        .format()
+        .and_then(|format| Number::of(format, accumulator, 0));
+    let terms = products.map(product).chain([accumulator]);
+    let (mut greatest, mut infinite) = (EXPONENT_OF_ZERO, [false; 2]);
+    for term in terms.clone() {
+        let Some(term) = term else {
+            return nan;
+        };
+        infinite[usize::from(term.negative)] |= term.infinite;
+        if term.significand != 0 {
+            greatest = greatest.max(term.exponent);
+        }
+    }
+    match infinite {
+        [true, true] => return nan,
+        [true, false] => return INFINITY,
+        [false, true] => return with_sign(INFINITY, true),
+        [false, false] => {}
+    }
+    // The exponent of a zero may exceed the greatest.
+    let present = terms.flatten().filter(|term| term.significand != 0);
+    let total = present.map(|term| term.cut(greatest, form.fraction)).sum();
     rounded(total, greatest - form.fraction, form.kept)
 }
 
@@ -198,7 +208,8 @@ mod tests {
                 panic!("a line has too few numbers");
             };
             let (a, b) = operands.split_at(Precision::Hopper.step(dtype));
-            let products = a.iter().copied().zip(b.iter().copied());
+            let factor = |&bits: &u64| Factor::of(dtype, bits);
+            let products = a.iter().map(factor).zip(b.iter().map(factor));
             let found = step(dtype, products, *accumulator);
             // The machine's NaN has all bits set but the sign.
             let wanted = if *result == 0x7fff_ffff {
@@ -243,8 +254,8 @@ mod tests {
         );
     }
 
-    fn bf16(x: f32) -> u64 {
-        u64::from(x.to_bits() >> 16)
+    fn bf16(x: f32) -> Factor {
+        Factor::of(DType::BF16, u64::from(x.to_bits() >> 16))
     }
 
     fn one(a: f32, b: f32, accumulator: f32) -> f32 {
@@ -269,6 +280,7 @@ mod tests {
         assert_eq!(one(1.0, -1.0, 1.0).to_bits(), 0);
         assert_eq!(one(f32::MAX, 2.0, 0.0), f32::INFINITY);
         assert_eq!(one(0.0, 0.0, f32::MIN), f32::MIN);
+        assert_eq!(one(0.0, f32::MAX, 1.0), 1.0);
         let least = f32::from_bits(1);
         assert_eq!(one(0.0, 0.0, least), least);
         assert!(one(f32::INFINITY, 0.0, 0.0).is_nan());

@@ -6,7 +6,7 @@ use crate::interp::elements::{Elements, dtype};
 use crate::interp::mask::Mask;
 use crate::ir::operand::{Side, tensor_sum};
 use crate::ir::{Inst, Value, op};
-use crate::semantics::dot::step;
+use crate::semantics::dot::Factors;
 
 /// The rows of a fragment and its products.
 const ROWS: usize = 16;
@@ -27,17 +27,20 @@ impl Runner<'_, '_> {
         let held = |value: Value, (element, lane): (usize, usize)| {
             self.warp.values[value].get(element * lanes + lane)
         };
+        let products = 8 * packed;
+        let rows = (0..ROWS * products).map(|at| (at / products, at % products));
+        let columns = (0..COLUMNS * products).map(|at| (at / products, at % products));
+        let left = rows.map(|(row, k)| held(op.a, place(row, k, (packed, 2))));
+        let right = columns.map(|(column, k)| held(op.b, place(column, k, (packed, 1))));
+        let factors = [left.collect(), right.collect()];
+        let factors = Factors::of([operand, sum], op.precision, factors);
         let mut result = vec![0; 4 * lanes];
         for at in 0..ROWS * COLUMNS {
             let (row, column) = (at / COLUMNS, at % COLUMNS);
-            let pair = |k| {
-                let right = place(column, k, (packed, 1));
-                (held(op.a, place(row, k, (packed, 2))), held(op.b, right))
-            };
             let (element, lane) = place(row, column, (SUMS, 2));
             let before = held(op.accumulator, (element, lane));
-            let products = (0..8 * packed).map(pair);
-            result[element * lanes + lane] = step([operand, sum], op.precision, products, before);
+            let pairs = (0..products).map(|k| (row * products + k, column * products + k));
+            result[element * lanes + lane] = factors.step(pairs, before);
         }
         Ok(Elements::new(result))
     }
@@ -89,21 +92,17 @@ impl Runner<'_, '_> {
             });
             held.collect()
         });
+        let factors = Factors::of([dtype, tensor_sum(dtype)], op.precision, [left, right]);
+        let count = op.precision.step(dtype);
         let mut result = vec![0; held * lanes];
         for at in 0..blocks * OWN_ROWS * columns {
             let (row, column) = (at / columns, at % columns);
             let (register, lane) = held_at((row, column), columns, SUMS);
             let place = register * lanes + lane;
             let mut sum = self.warp.values[op.accumulator].get(place);
-            let count = op.precision.step(dtype);
             for first in (0..products).step_by(count) {
-                let pairs = (first..first + count).map(|k| {
-                    (
-                        left[k * blocks * OWN_ROWS + row],
-                        right[k * columns + column],
-                    )
-                });
-                sum = step([dtype, tensor_sum(dtype)], op.precision, pairs, sum);
+                let pair = |k| (k * blocks * OWN_ROWS + row, k * columns + column);
+                sum = factors.step((first..first + count).map(pair), sum);
             }
             result[place] = sum;
         }
