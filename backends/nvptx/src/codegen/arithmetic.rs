@@ -258,3 +258,26 @@ fn integer_predicate(op: CompareOp, signed: bool) -> IntPredicate {
         (CompareOp::Ge, false) => IntPredicate::UGE,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::serpentine;
+
+    #[test]
+    fn pairs_share_a_side_with_the_one_before() {
+        let rows = [4, 4, 5, 5, 6, 6, 4, 5, 6];
+        let columns = [7, 8, 7, 8, 7, 8, 9, 9, 9];
+        let order = serpentine(&rows, &columns);
+        assert_eq!(order, [0, 1, 6, 7, 3, 2, 4, 5, 8]);
+        let shares =
+            |pair: &[usize]| rows[pair[0]] == rows[pair[1]] || columns[pair[0]] == columns[pair[1]];
+        assert!(order.windows(2).all(shares));
+    }
+
+    #[test]
+    fn pairs_of_one_side_keep_their_order() {
+        assert_eq!(serpentine(&[1, 2, 3], &[5, 5, 5]), [0, 1, 2]);
+        assert_eq!(serpentine(&[1, 1, 1], &[7, 5, 6]), [0, 1, 2]);
+        assert_eq!(serpentine::<u8>(&[], &[]), [0; 0]);
+    }
+}
