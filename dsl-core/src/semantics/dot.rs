@@ -105,14 +105,13 @@ enum Held {
 impl Factors {
     /// What these bits of `operand`, whose products are added in `sum`, count as.
     pub fn of([operand, sum]: [DType; 2], precision: Precision, bits: [Vec<u64>; 2]) -> Self {
-        let cut = |mask: u64| {
+        let cut = |bits: [Vec<u64>; 2], mask: u64| {
             let factor = |bits: u64| mma::Factor::of(operand, bits & mask);
-            let of_side = |bits: &Vec<u64>| bits.iter().copied().map(factor).collect();
-            Held::Cut(bits.each_ref().map(of_side))
+            Held::Cut(bits.map(|bits| bits.into_iter().map(factor).collect()))
         };
         let held = match precision {
-            Precision::Hopper if operand.is_float() => cut(u64::MAX),
-            Precision::Cut => cut(mma::UNCUT),
+            Precision::Hopper if operand.is_float() => cut(bits, u64::MAX),
+            Precision::Cut => cut(bits, mma::UNCUT),
             Precision::Ieee | Precision::Hopper => {
                 let widened = |bits| cast(operand, sum, bits);
                 Held::Whole(bits.map(|bits| bits.into_iter().map(widened).collect()))

@@ -19,7 +19,8 @@ use crate::lower::combine::multiply_add;
 /// Log2 of the most steps of k that are written out; more steps are a loop.
 const UNROLLED_BITS: u32 = 5;
 
-/// Log2 of the most multiply-adds of a lane that are written out, of all parts of a product together.
+/// Log2 of the most multiply-adds of a lane that are written out, of all parts of a product together: twice as many do
+/// not fit the cache of instructions.
 const WRITTEN_BITS: u32 = 10;
 
 /// The same in code for programs at an edge, of which there are few: code costs time to compile.
@@ -48,7 +49,7 @@ struct Operand {
 struct Start {
     /// What it adds to every offset.
     added: Value,
-    /// What it adds by exclusive or (`i32`), where places of rows move with k.
+    /// What it adds by exclusive or (`i32`), and the bits that this may have, where places of rows move with k.
     mixed: Option<(Value, u32)>,
 }
 
@@ -160,14 +161,13 @@ impl Lowering<'_> {
 
     /// All steps of k in ascending order.
     fn steps(&mut self, operands: &[Operand; 2], accumulator: Value, steps: u32) -> Value {
-        let unrolled = match self.at_edge {
+        let most = match self.at_edge {
             true => EDGE_UNROLLED_BITS,
-            false => {
-                let sums = self.builder.ty(accumulator).shape.elements().ilog2();
-                let written = WRITTEN_BITS.saturating_sub(sums + self.part_bits());
-                UNROLLED_BITS.min(written).max(1)
-            }
+            false => UNROLLED_BITS,
         };
+        let sums = self.builder.ty(accumulator).shape.elements().ilog2();
+        let written = WRITTEN_BITS.saturating_sub(sums + self.part_bits());
+        let unrolled = most.min(written).max(1);
         if steps <= unrolled {
             return self.unrolled(operands, accumulator, steps, None);
         }
