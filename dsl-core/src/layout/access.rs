@@ -256,7 +256,7 @@ pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
             .collect()
     };
     // Neighbours by the first bit of a lane read the same rows of the left factor, by the second one the same columns
-    // of the right one, so that shared memory gives each in half the cycles.
+    // of the right one, so that shared memory gives a vector to all lanes in two cycles.
     let lane = deal(&[column, row, row, column, column]);
     let alternating = (0..warp_bits as usize).map(|bit| row + bit % 2);
     let outer = iter::repeat_n(0, batch as usize).chain(alternating);

@@ -170,8 +170,8 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// The assembler keeps the order, and with it takes a factor that the instruction before has read from where that
-    /// left it: the register file gives less than three operands a clock.
+    /// `a * b + c`, each rounded once, in the order of [`serpentine`]. The assembler keeps it, and takes a factor that the
+    /// instruction before has read from where that left it: the register file gives less than three operands a clock.
     fn multiply_add(&self, op: &op::Ternary) -> Result<Elements<'c>> {
         let TernaryOp::Fma = op.op;
         let ty = BasicTypeEnum::from(self.float_type(self.dtype(op.a)?));
@@ -213,9 +213,10 @@ impl<'c> Emitter<'_, 'c> {
 /// columns: along the first row, back along the second one, and so on.
 fn serpentine<T: Copy + Eq + Hash>(rows: &[T], columns: &[T]) -> Vec<usize> {
     let (rows, columns) = (ranks(rows), ranks(columns));
-    let place = |&pair: &usize| match rows[pair] % 2 {
-        0 => (rows[pair], columns[pair]),
-        _ => (rows[pair], -columns[pair]),
+    let place = |&pair: &usize| {
+        let back = rows[pair] % 2 == 1;
+        let column = columns[pair];
+        (rows[pair], if back { -column } else { column })
     };
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(place);

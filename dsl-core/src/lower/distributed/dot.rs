@@ -19,8 +19,8 @@ use crate::lower::combine::multiply_add;
 /// Log2 of the most steps of k that are written out; more steps are a loop.
 const UNROLLED_BITS: u32 = 5;
 
-/// Log2 of the most multiply-adds of a lane that are written out, of all parts of a product together: twice as many do
-/// not fit the cache of instructions.
+/// Log2 of the most multiply-adds of a lane that are written out, of all parts of a product together: products
+/// of `f32` run slower with half as many.
 const WRITTEN_BITS: u32 = 10;
 
 /// The same in code for programs at an edge, of which there are few: code costs time to compile.

@@ -201,7 +201,7 @@ impl Lowering<'_> {
         }
         let base = self.thread_offset(map, mixed);
         let base = self.repeated(base, constants.len());
-        self.apart(base, constants, !bits)
+        self.add_masked(base, constants, !bits)
     }
 
     /// `value`, of which no bits but `bits` are set, with each of some constants added by exclusive or, as indices.
@@ -212,11 +212,11 @@ impl Lowering<'_> {
         let mixed = self.literals(DType::I32, &mixed);
         let mixed = self.builder.xor(value, mixed);
         let base = self.builder.cast(mixed, DType::I64);
-        self.apart(base, constants, !bits)
+        self.add_masked(base, constants, !bits)
     }
 
-    /// `base` and the bits of each constant under `mask`.
-    fn apart(&mut self, base: Value, constants: &[u32], mask: u32) -> Value {
+    /// `base` plus the bits of each constant under `mask`.
+    fn add_masked(&mut self, base: Value, constants: &[u32], mask: u32) -> Value {
         let apart: Vec<u32> = constants.iter().map(|constant| constant & mask).collect();
         if apart.iter().all(|&constant| constant == 0) {
             return base;
