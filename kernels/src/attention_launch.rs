@@ -13,8 +13,8 @@ const LOG2_E: f64 = std::f64::consts::LOG2_E;
 const NARROW_KEYS: usize = 128;
 
 /// The attention of `q` over `k` and `v`, whose arrays [`Shape`] and [`Options`] tell. A setting's `block` is the rows of a program, queries
-/// of the heads that share keys, its `width` the keys that are taken at a time, of `f16` 128; below 128 elements iterations do not overlap
-/// unless it says so, since the second product is too short to hide the weights. Rows whose logits are all
+/// of the heads that share keys, its `width` the keys that are taken at a time, of `f16` 128; below 128 elements, and of
+/// up to 64 rows, iterations do not overlap unless it says so. Rows whose logits are all
 /// more than 126 below -2^22, in base 2, are zero. All of `v` is finite, also at keys that a row does not see.
 ///
 /// # Errors
@@ -197,6 +197,8 @@ impl<'a, T: Half> Launch<'a, T> {
         // What else a row needs takes registers that such programs have no more of.
         let gains = self.is_plain() && !T::NARROW && self.tile == [128; 3];
         let setting = self.setting.or_producer(gains);
+        // The second product is too short to hide the weights, or two programs on a multiprocessor hide them.
+        let in_order = d < 128 || m <= FEW;
         let page = match self.options.keys {
             Keys::Pages { page, .. } => page,
             Keys::All | Keys::Lengths(_) | Keys::Starts(_) => 1,
@@ -218,7 +220,7 @@ impl<'a, T: Half> Launch<'a, T> {
             .whole(matches!(self.options.keys, Keys::All) && shape.keys.is_multiple_of(n))
             .narrow(T::NARROW)
             .schedule(Schedule {
-                overlap: setting.schedule.overlap.or((d < 128).then_some(1)),
+                overlap: setting.schedule.overlap.or(in_order.then_some(1)),
                 ..setting.schedule
             })
             .determinism(setting.determinism);
@@ -341,13 +343,13 @@ type Numbers<'a> = Option<&'a Buffer<f32>>;
 pub fn space(shape: Shape) -> Vec<Setting> {
     if shape.group_rows() <= FEW {
         let tiles = [
-            (64, 64, 4, 4),
+            (64, 64, 4, 2),
             (64, 64, 4, 3),
-            (64, 128, 4, 3),
-            (64, 128, 4, 2),
             (64, 64, 4, 6),
-            (16, 64, 4, 4),
-            (16, 128, 4, 3),
+            (64, 128, 4, 2),
+            (64, 128, 4, 3),
+            (16, 64, 4, 3),
+            (16, 32, 2, 3),
         ];
         return tiles.map(Setting::staged).to_vec();
     }

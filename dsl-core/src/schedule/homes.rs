@@ -130,7 +130,7 @@ enum Source {
     Box(Inst, Value, op::LoadBox),
     /// A bulk copy brings what this instruction loads, in no loop, once before all loops around.
     BoxBefore(Inst, Value, op::LoadBox),
-    /// It, or the same constant, is in this buffer: an earlier product of the region, or of a loop in it, had it stored.
+    /// It, or what is made alike, is in this buffer: an earlier product of the region, or of a loop in it, had it stored.
     Stored(Value),
 }
 
@@ -153,6 +153,8 @@ impl Housing<'_, '_> {
         let slot = self.at.int32(0);
         let dtype = self.at.func.ty(op.a).dtype().unwrap_or(DType::F16);
         let of = [1, 0].map(|products| Multiplied { dtype, products });
+        self.hoist(op.a);
+        self.hoist(op.b);
         let sources = [
             self.source(op, (op.a, of[0])),
             self.source(op, (op.b, of[1])),
@@ -188,6 +190,12 @@ impl Housing<'_, '_> {
         if !here.is_empty() {
             self.show(here);
         }
+        let is_held = matches!(sources[0], Source::Held(_));
+        self.product(op, buffers, (slot, is_held));
+    }
+
+    /// Makes the dot one of what is in these slots, of which lanes may hold the first.
+    fn product(&mut self, op: &op::Dot, [a, b]: [Value; 2], (slot, is_held): (Value, bool)) {
         let layout = self.at.func.layout(op.accumulator);
         let sums = self.at.func.ty(op.accumulator);
         let sums = sums.with_pending(sums.dtype().unwrap_or(DType::F32));
@@ -195,8 +203,6 @@ impl Housing<'_, '_> {
             .at
             .value(Op::Pend(op::Pend { x: op.accumulator }), sums);
         self.at.func.set_layout(accumulator, layout);
-        let [a, b] = buffers;
-        let is_held = matches!(sources[0], Source::Held(_));
         let product = Op::DotSlots(op::DotSlots {
             a,
             a_slot: Some(slot).filter(|_| !is_held),
@@ -347,14 +353,11 @@ impl Housing<'_, '_> {
             return Source::Held(value);
         }
         let parameters = &func.region(self.at.region).parameters;
-        let is_constant = |inst: Inst| matches!(func.op(inst), Op::Constant(_));
-        let computed = own.is_some_and(|inst| !is_constant(inst));
-        let changes = computed || parameters.contains(&value);
+        let changes = own.is_some() || parameters.contains(&value);
         if self.around().is_some() && !changes {
             return Source::Lanes(value, When::Before);
         }
         let stored = self.stored_before((value, of), self.at.region, usize::MAX);
-        let stored = stored.or_else(|| self.stored_constant(value, of));
         stored.map_or(Source::Lanes(value, When::Here), Source::Stored)
     }
 

@@ -57,6 +57,12 @@ pub fn ready() -> Vec<Ready> {
         products::rows_matmul::<f32, f32>([512; 3]),
         attention::tensor_attention(Heads::new(2, 512, 128, true)),
         attention::tensor_attention(Heads::new(2, 512, 128, false)),
+        attention::decode_attention(Heads {
+            key_heads: 8,
+            queries: 1,
+            keys: 4096,
+            ..Heads::new(64, 1, 128, false)
+        }),
     ];
     list.extend(others.into_iter().map(of_case));
     list.extend(scores());

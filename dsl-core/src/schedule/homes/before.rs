@@ -1,52 +1,80 @@
 //! Operands that are brought to shared memory once, before the loops whose products read them.
 
+use std::collections::BTreeSet;
+
 use super::super::nest::loops_around;
 use super::copied::{buffer_of, copy_of};
 use super::{Housing, Stored};
+use crate::entity::EntityMap;
 use crate::ir::operand::may_be_transposed;
 use crate::ir::{Inst, Op, Region, Value, op};
 use crate::layout::group::Multiplied;
 
 impl Housing<'_, '_> {
-    /// The buffer to which an operand has been stored in a region, before an instruction of it.
+    /// The buffer to which an operand, or what is made alike, has been stored in a region, before an instruction of it.
     pub(super) fn stored_before(
         &self,
         (value, of): (Value, Multiplied),
         region: Region,
         at: usize,
     ) -> Option<Value> {
-        let is = |stored: &Stored| stored.value == value;
-        self.find_stored(of, region, at, &is)
-    }
-
-    /// The buffer to which the constant that an operand is has been stored in the region of the product.
-    pub(super) fn stored_constant(&self, value: Value, of: Multiplied) -> Option<Value> {
         let definitions = self.at.func.definitions();
-        let constant = |value: Value| {
-            let made = definitions[value].map(|inst| self.at.func.op(inst));
-            let made = made.filter(|op| matches!(op, Op::Constant(_)))?;
-            Some((made, self.at.func.ty(value), self.at.func.layout(value)))
-        };
-        let own = constant(value)?;
-        let is = |stored: &Stored| constant(stored.value).as_ref() == Some(&own);
-        self.find_stored(of, self.at.region, usize::MAX, &is)
-    }
-
-    fn find_stored(
-        &self,
-        of: Multiplied,
-        region: Region,
-        at: usize,
-        is: &dyn Fn(&Stored) -> bool,
-    ) -> Option<Value> {
         let insts = &self.at.func.region(region).insts;
         let before = &insts[..at.min(insts.len())];
         let mut found = self.homes.stored.iter();
         let found = found.find(|it| {
-            let alike = it.of == of || may_be_transposed(of.dtype);
-            is(it) && alike && it.region == region && before.contains(&it.barrier)
+            let fits = it.of == of || may_be_transposed(of.dtype);
+            let shown = it.region == region && before.contains(&it.barrier);
+            fits && shown && self.alike(&definitions, it.value, value)
         });
         found.map(|found| found.buffer)
+    }
+
+    /// Whether two tiles are made by the same pure op of the same values, and lie alike.
+    fn alike(
+        &self,
+        definitions: &EntityMap<Value, Option<Inst>>,
+        first: Value,
+        second: Value,
+    ) -> bool {
+        let func = &*self.at.func;
+        let made = [first, second].map(|value| {
+            let made = definitions[value].filter(|&inst| func.is_pure(inst));
+            made.map(|inst| (func.op(inst), func.ty(value), func.layout(value)))
+        });
+        first == second || made[0].is_some() && made[0] == made[1]
+    }
+
+    /// Moves what makes an operand before the loop around, where nothing in it follows the iteration.
+    pub(super) fn hoist(&mut self, operand: Value) {
+        if self.around().is_none() {
+            return;
+        }
+        let func = &*self.at.func;
+        let (mut needed, mut makers) = (BTreeSet::from([operand]), Vec::new());
+        for &inst in func.region(self.at.region).insts.iter().rev() {
+            let results = &func.inst(inst).results;
+            if !results.iter().any(|it| needed.contains(it)) {
+                continue;
+            }
+            if !func.is_pure(inst) || !func.op(inst).regions().is_empty() {
+                return;
+            }
+            func.op(inst).visit_operands(&mut |value| {
+                needed.insert(value);
+            });
+            makers.push(inst);
+        }
+        let parameters = &func.region(self.at.region).parameters;
+        if makers.is_empty() || parameters.iter().any(|it| needed.contains(it)) {
+            return;
+        }
+        let (region, at) = self.before_loop(operand);
+        let body = &mut self.at.func.region_mut(self.at.region).insts;
+        body.retain(|it| !makers.contains(it));
+        makers.reverse();
+        let outer = &mut self.at.func.region_mut(region).insts;
+        outer.splice(at..at, makers);
     }
 
     /// Copies an operand that is loaded in no loop, and waits for it before all loops around; returns its buffer. The copy starts
@@ -96,27 +124,12 @@ impl Housing<'_, '_> {
 
     /// Stores an operand that the loop around does not change to a slot of its own before that loop; returns its buffer.
     pub(super) fn housed_before(&mut self, value: Value, of: Multiplied) -> Value {
-        let (region, at) = self.outside(false);
+        let (region, at) = self.before_loop(value);
         if let Some(buffer) = self.stored_before((value, of), region, at) {
             return buffer;
         }
-        let own = self.at.func.region(self.at.region).insts.iter().copied();
-        let mut made = own.filter(|&inst| self.at.func.inst(inst).results.contains(&value));
-        let constant = made.next();
-        let at = constant.map_or(at, |_| self.first_wait(region, at));
         let buffer = self.buffer(buffer_of(self.at.func, value, of), region, at);
         let inner = std::mem::replace(&mut self.at.region, self.at.func.add_region());
-        let value = match constant {
-            Some(inst) => {
-                let layout = self.at.func.layout(value);
-                let again = self
-                    .at
-                    .value(self.at.func.op(inst).clone(), self.at.func.ty(value));
-                self.at.func.set_layout(again, layout);
-                again
-            }
-            None => value,
-        };
         let slot = self.at.int32(0);
         let store = op::SlotStore {
             value,
@@ -135,8 +148,21 @@ impl Housing<'_, '_> {
         buffer
     }
 
-    /// Where a region in no loop first waits for a box, behind its last loop before this place, or that: before it lanes have time to
-    /// store what depends on nothing.
+    /// Before the loop around; a constant, which depends on nothing, is there as soon as lanes have time to store it.
+    fn before_loop(&self, operand: Value) -> (Region, usize) {
+        let (region, at) = self.outside(false);
+        let made = self.at.func.definitions()[operand];
+        let is_constant = made.is_some_and(|it| matches!(self.at.func.op(it), Op::Constant(_)));
+        if !is_constant {
+            return (region, at);
+        }
+        let insts = &self.at.func.region(region).insts;
+        let behind = insts.iter().position(|&it| Some(it) == made);
+        let first = behind.map_or(0, |behind| behind + 1);
+        (region, self.first_wait(region, at).max(first))
+    }
+
+    /// Where a region in no loop first waits for a box, behind its last loop before this place, or that.
     fn first_wait(&self, region: Region, at: usize) -> usize {
         let func = &*self.at.func;
         let insts = &func.region(region).insts;
