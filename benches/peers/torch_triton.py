@@ -340,6 +340,12 @@ def make_decode_attention(dtype, sequences, heads, key_heads, keys, width):
     return attention_backends(q, k, v, enable_gqa=True)
 
 
+def make_grouped_query_attention(dtype, heads, key_heads, tokens, width):
+    q = uniform(1, heads, tokens, width, dtype=dtype)
+    k, v = (uniform(1, key_heads, tokens, width, dtype=dtype) for _ in range(2))
+    return attention_backends(q, k, v, is_causal=True, enable_gqa=True)
+
+
 def make_attention_backward(dtype, heads, tokens, width, causal=False):
     q, k, v, gradient = (uniform(1, heads, tokens, width, dtype=dtype) for _ in range(4))
     aten = torch.ops.aten

@@ -12,6 +12,9 @@ const LOG2_E: f64 = std::f64::consts::LOG2_E;
 /// The keys that `f16` takes at a time: they decide on its bits.
 const NARROW_KEYS: usize = 128;
 
+/// The parts of a row that are added at once, at most.
+const MOST_AT_ONCE: usize = 32;
+
 /// The attention of `q` over `k` and `v`, whose arrays [`Shape`] and [`Options`] tell. A setting's `block` is the rows of a program, queries
 /// of the heads that share keys, its `width` the keys that are taken at a time, of `f16` 128; below 128 elements, and of
 /// up to 64 rows, iterations do not overlap unless it says so. Rows whose logits are all
@@ -182,7 +185,8 @@ impl<'a, T: Half> Launch<'a, T> {
         let log_sums = log_sums.0.map(|it| it.view_mut([rows])).transpose()?;
         let kernel = merge_parts::<T>()
             .d(self.tile[2])
-            .parts(count.next_power_of_two().min(32))
+            .parts(count.next_power_of_two().min(MOST_AT_ONCE))
+            .whole(count <= MOST_AT_ONCE)
             .early(2)
             .determinism(self.setting.determinism);
         let of_parts = (of_all, of_rows(totals)?, of_rows(totals + sums)?);

@@ -2,14 +2,15 @@
 
 use exactile::prelude::*;
 
-/// What rows are of the parts of their keys: `PARTS` parts of `ROWS` rows at a time. Parts are scaled to the greatest power of two of
-/// their row, which is exact, and added by the balanced tree.
-#[kernel(ROWS = 1, PARTS = 8, grid = out.extent(0).div_ceil(ROWS))]
+/// What rows are of the parts of their keys: `PARTS` parts of `ROWS` rows at a time, which are all where they are `WHOLE`. Parts are
+/// scaled to the greatest power of two of their row, which is exact, and added by the balanced tree.
+#[kernel(ROWS = 1, PARTS = 8, WHOLE = false, grid = out.extent(0).div_ceil(ROWS))]
 pub fn merge_parts<
     T: Float,
     const D: usize,
     #[meta(1..=16)] const ROWS: usize,
     #[meta(4..=32)] const PARTS: usize,
+    const WHOLE: bool,
 >(
     totals: Tensor<f32, 3>,
     sums: Tensor<f32, 2>,
@@ -21,22 +22,34 @@ pub fn merge_parts<
     let of = |array: Tensor<f32, 2>, part: Scalar<i64>| {
         array.tile([PARTS, ROWS]).at_offset((part, row)).load()
     };
+    let all = |part: Scalar<i64>| {
+        let totals = totals.tile([PARTS, ROWS, D]);
+        let totals = totals.at_offset((part, row, 0)).load();
+        (totals, of(sums, part), of(powers, part).other(LOWEST))
+    };
     let mut most = full::<f32>([ROWS], LOWEST);
-    for part in range(0, sums.extent(0)).step(PARTS) {
-        most = maximum(most, of(powers, part).other(LOWEST).max(0));
-    }
-    let mut sum = sum_accumulator::<f32>([ROWS]);
-    let mut total = sum_accumulator::<f32>([ROWS, D]);
-    for part in range(0, sums.extent(0)).step(PARTS).stages(2) {
-        let kept = power_of_two(of(powers, part).other(LOWEST) - most.expand(0));
-        sum.add(of(sums, part) * kept, 0);
-        let totals = totals
-            .tile([PARTS, ROWS, D])
-            .at_offset((part, row, 0))
-            .load();
-        total.add(totals * kept.expand(2), 0);
-    }
-    let (sum, total) = (sum.finish(), total.finish());
+    let (sum, total) = match WHOLE {
+        true => {
+            let (totals, sums, powers) = all(scalar(0));
+            most = powers.max(0);
+            let kept = power_of_two(powers - most.expand(0));
+            ((sums * kept).sum(0), (totals * kept.expand(2)).sum(0))
+        }
+        false => {
+            for part in range(0, sums.extent(0)).step(PARTS) {
+                most = maximum(most, of(powers, part).other(LOWEST).max(0));
+            }
+            let mut sum = sum_accumulator::<f32>([ROWS]);
+            let mut total = sum_accumulator::<f32>([ROWS, D]);
+            for part in range(0, sums.extent(0)).step(PARTS).stages(2) {
+                let (totals, sums, powers) = all(part);
+                let kept = power_of_two(powers - most.expand(0));
+                sum.add(sums * kept, 0);
+                total.add(totals * kept.expand(2), 0);
+            }
+            (sum.finish(), total.finish())
+        }
+    };
     store(
         out.tile([ROWS, D]).at_offset((row, 0)),
         (total * inverse(sum).expand(1)).to::<T>(),

@@ -8,29 +8,36 @@ use exactile_kernels::{self as kernels, Setting};
 
 use crate::demo::{Case, problem, problem_in_phases, random};
 
+/// Attention of as many queries as keys; causal where heads share keys.
 pub(super) fn tensor_attention(shape: Shape) -> Case {
     let Shape {
         heads,
+        key_heads,
         keys: tokens,
         width,
         causal,
         ..
     } = shape;
-    let count = heads * tokens * width;
+    let [count, of_keys] = [heads, key_heads].map(|heads| heads * tokens * width);
+    let (kernel, extents) = match causal {
+        true if heads > key_heads => (
+            "grouped_query_attention",
+            vec![heads, key_heads, tokens, width],
+        ),
+        true => ("causal_attention", vec![heads, tokens, width]),
+        false => ("tensor_attention", vec![heads, tokens, width]),
+    };
     Case {
-        kernel: match causal {
-            true => "causal_attention",
-            false => "tensor_attention",
-        },
+        kernel,
         dtype: DType::BF16,
-        shape: vec![heads, tokens, width],
-        bytes: (4 * count * size_of::<bf16>()) as u64,
+        shape: extents,
+        bytes: (2 * (count + of_keys) * size_of::<bf16>()) as u64,
         flops: (4 * count * tokens) as u64 / (1 + u64::from(causal)),
         blocks: vec![128, 64],
         elements: |block| block * 128,
         setup: Box::new(move |device| {
-            let input = |seed| Buffer::from_slice(device, &random::<bf16>(seed, count));
-            let (q, k, v) = (input(1)?, input(2)?, input(3)?);
+            let input = |seed, count| Buffer::from_slice(device, &random::<bf16>(seed, count));
+            let (q, k, v) = (input(1, count)?, input(2, of_keys)?, input(3, of_keys)?);
             let out = Buffer::<bf16>::zeros(device, count)?;
             Ok(problem(out, move |out, setting: &Setting| {
                 kernels::attention([&q, &k, &v], out, shape, Options::default(), setting)

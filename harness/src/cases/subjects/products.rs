@@ -92,6 +92,19 @@ fn odd_and_grouped(size: Size, list: &mut Vec<Subject>) {
     list.extend(cases.map(product));
 }
 
+/// Heads of queries of which eight share a head of keys.
+fn grouped_queries(size: Size) -> Option<Shape> {
+    let (heads, tokens, width) = match size {
+        Size::Gpu => (64, 4096, 128),
+        Size::Cpu => return None,
+        Size::Quick => (8, 200, 64),
+    };
+    Some(Shape {
+        key_heads: heads / 8,
+        ..Shape::new(heads, tokens, width, true)
+    })
+}
+
 fn attentions(size: Size, list: &mut Vec<Subject>) {
     let heads: &[([usize; 3], bool)] = match size {
         Size::Gpu => &[
@@ -105,8 +118,12 @@ fn attentions(size: Size, list: &mut Vec<Subject>) {
         Size::Cpu => &[],
         Size::Quick => &[([2, 200, 64], true)],
     };
-    for &([heads, tokens, width], causal) in heads {
-        let shape = Shape::new(heads, tokens, width, causal);
+    let mut shapes: Vec<Shape> = heads
+        .iter()
+        .map(|&([heads, tokens, width], causal)| Shape::new(heads, tokens, width, causal))
+        .collect();
+    shapes.extend(grouped_queries(size));
+    for shape in shapes {
         list.push(Subject {
             case: attention::tensor_attention(shape),
             formula: "queries, keys, values and the output, once each",
