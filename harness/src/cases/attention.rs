@@ -2,7 +2,7 @@
 
 use exactile::prelude::*;
 use exactile::{DType, bf16};
-use exactile_kernels::attention::{Options, Shape, Split, parts};
+use exactile_kernels::attention::{Keys, Options, Shape, Split, parts};
 use exactile_kernels::attention_backward::Given;
 use exactile_kernels::{self as kernels, Setting};
 
@@ -46,9 +46,11 @@ pub(super) fn tensor_attention(shape: Shape) -> Case {
     }
 }
 
-/// Attention of a query of each head over many keys, by parts of 1024.
+/// The keys of a part.
+const PART: usize = 1024;
+
+/// Attention of a query of each head over many keys, by parts.
 pub(super) fn decode_attention(shape: Shape) -> Case {
-    const PART: usize = 1024;
     let Shape {
         sequences,
         heads,
@@ -88,6 +90,50 @@ pub(super) fn decode_attention(shape: Shape) -> Case {
                 kernels::attention([&q, &k, &v], out, shape, options, setting)
             }))
         }),
+    }
+}
+
+/// The same of keys in pages of so many tokens, which lie in another order than in their sequences.
+pub(super) fn paged_attention(shape: Shape, page: usize) -> Case {
+    let plain = decode_attention(shape);
+    let (of_queries, pages) = (
+        shape.sequences * shape.heads * shape.width,
+        shape.sequences * shape.keys.div_ceil(page),
+    );
+    Case {
+        kernel: "paged_attention",
+        shape: [&plain.shape[..], &[page]].concat(),
+        setup: Box::new(move |device| {
+            let of_keys = pages * page * shape.key_heads * shape.width;
+            let input = |seed, count| Buffer::from_slice(device, &random::<bf16>(seed, count));
+            let (q, k, v) = (
+                input(1, of_queries)?,
+                input(2, of_keys)?,
+                input(3, of_keys)?,
+            );
+            let tables: Vec<i32> = (0..pages).rev().map(|page| page as i32).collect();
+            let tables = Buffer::from_slice(device, &tables)?;
+            let lengths = vec![shape.keys as i32; shape.sequences];
+            let lengths = Buffer::from_slice(device, &lengths)?;
+            let out = Buffer::<bf16>::zeros(device, of_queries)?;
+            let mut room = Buffer::zeros(device, parts(shape, PART, of_queries))?;
+            Ok(problem_in_phases(out, move |out, setting: &Setting| {
+                let options = Options {
+                    keys: Keys::Pages {
+                        tables: &tables,
+                        lengths: &lengths,
+                        page,
+                    },
+                    split: Some(Split {
+                        keys: PART,
+                        parts: &mut room,
+                    }),
+                    ..Options::default()
+                };
+                kernels::attention([&q, &k, &v], out, shape, options, setting)
+            }))
+        }),
+        ..plain
     }
 }
 

@@ -158,6 +158,16 @@ fn attentions(size: Size, list: &mut Vec<Subject>) {
             formula: "queries, keys, values and the output, once each",
             candidates: kernels::attention::space(shape),
         });
+        let in_pages = Shape {
+            sequences: sequences.min(8),
+            tokens_first: true,
+            ..shape
+        };
+        list.push(Subject {
+            case: attention::paged_attention(in_pages, 64),
+            formula: "queries, keys, values and the output, once each",
+            candidates: kernels::attention::space(in_pages),
+        });
     }
 }
 
