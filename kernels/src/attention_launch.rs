@@ -16,8 +16,8 @@ const NARROW_KEYS: usize = 128;
 const MOST_AT_ONCE: usize = 32;
 
 /// The attention of `q` over `k` and `v`, whose arrays [`Shape`] and [`Options`] tell. A setting's `block` is the rows of a program, queries
-/// of the heads that share keys, its `width` the keys that are taken at a time, of `f16` 128; below 128 elements, and of
-/// up to 64 rows, iterations do not overlap unless it says so. Rows whose logits are all
+/// of the heads that share keys, its `width` the keys that are taken at a time, of `f16` 128; below 128 elements, and of up
+/// to 64 such queries, iterations do not overlap unless it says so. Rows whose logits are all
 /// more than 126 below -2^22, in base 2, are zero. All of `v` is finite, also at keys that a row does not see.
 ///
 /// # Errors
@@ -202,7 +202,7 @@ impl<'a, T: Half> Launch<'a, T> {
         let gains = self.is_plain() && !T::NARROW && self.tile == [128; 3];
         let setting = self.setting.or_producer(gains);
         // The second product is too short to hide the weights, or two programs on a multiprocessor hide them.
-        let in_order = d < 128 || m <= FEW;
+        let in_order = d < 128 || shape.group_rows() <= FEW;
         let page = match self.options.keys {
             Keys::Pages { page, .. } => page,
             Keys::All | Keys::Lengths(_) | Keys::Starts(_) => 1,
@@ -349,13 +349,16 @@ pub fn space(shape: Shape) -> Vec<Setting> {
         let tiles = [
             (64, 64, 4, 2),
             (64, 64, 4, 3),
-            (64, 64, 4, 6),
             (64, 128, 4, 2),
             (64, 128, 4, 3),
             (16, 64, 4, 3),
-            (16, 32, 2, 3),
         ];
-        return tiles.map(Setting::staged).to_vec();
+        let deep = Setting::staged((64, 64, 4, 6));
+        let deep = Setting {
+            schedule: deep.schedule.overlap(2),
+            ..deep
+        };
+        return [&tiles.map(Setting::staged)[..], &[deep]].concat();
     }
     let tiles = [
         (128, 128, 8, 2),

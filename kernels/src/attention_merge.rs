@@ -30,6 +30,8 @@ pub fn merge_parts<
     let mut most = full::<f32>([ROWS], LOWEST);
     let (sum, total) = match WHOLE {
         true => {
+            let fits = sums.extent(0) <= PARTS;
+            device_assert(fits, "a tile of all parts has as many as there are");
             let (totals, sums, powers) = all(scalar(0));
             most = powers.max(0);
             let kept = power_of_two(powers - most.expand(0));

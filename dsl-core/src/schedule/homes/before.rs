@@ -30,7 +30,7 @@ impl Housing<'_, '_> {
         found.map(|found| found.buffer)
     }
 
-    /// Whether two tiles are made by the same pure op of the same values, and lie alike.
+    /// Whether two tiles are each the one result of the same pure op of the same values, and lie alike.
     fn alike(
         &self,
         definitions: &EntityMap<Value, Option<Inst>>,
@@ -39,7 +39,10 @@ impl Housing<'_, '_> {
     ) -> bool {
         let func = &*self.at.func;
         let made = [first, second].map(|value| {
-            let made = definitions[value].filter(|&inst| func.is_pure(inst));
+            let made = definitions[value].filter(|&inst| {
+                let is_one = func.inst(inst).results.len() == 1;
+                is_one && func.op(inst).regions().is_empty() && func.is_pure(inst)
+            });
             made.map(|inst| (func.op(inst), func.ty(value), func.layout(value)))
         });
         first == second || made[0].is_some() && made[0] == made[1]
@@ -122,10 +125,12 @@ impl Housing<'_, '_> {
         buffer
     }
 
-    /// Stores an operand that the loop around does not change to a slot of its own before that loop; returns its buffer.
+    /// Stores an operand that the loop around does not change to a slot before that loop; returns its buffer. A constant has one of
+    /// its own, which may come to lie behind those of another operand of the loop.
     pub(super) fn housed_before(&mut self, value: Value, of: Multiplied) -> Value {
         let (region, at) = self.before_loop(value);
-        if let Some(buffer) = self.stored_before((value, of), region, at) {
+        let stored = self.stored_before((value, of), region, at);
+        if let Some(buffer) = stored.filter(|_| !self.is_constant(value)) {
             return buffer;
         }
         let buffer = self.buffer(buffer_of(self.at.func, value, of), region, at);
@@ -151,15 +156,19 @@ impl Housing<'_, '_> {
     /// Before the loop around; a constant, which depends on nothing, is there as soon as lanes have time to store it.
     fn before_loop(&self, operand: Value) -> (Region, usize) {
         let (region, at) = self.outside(false);
-        let made = self.at.func.definitions()[operand];
-        let is_constant = made.is_some_and(|it| matches!(self.at.func.op(it), Op::Constant(_)));
-        if !is_constant {
+        if !self.is_constant(operand) {
             return (region, at);
         }
+        let made = self.at.func.definitions()[operand];
         let insts = &self.at.func.region(region).insts;
         let behind = insts.iter().position(|&it| Some(it) == made);
         let first = behind.map_or(0, |behind| behind + 1);
         (region, self.first_wait(region, at).max(first))
+    }
+
+    fn is_constant(&self, value: Value) -> bool {
+        let made = self.at.func.definitions()[value];
+        made.is_some_and(|inst| matches!(self.at.func.op(inst), Op::Constant(_)))
     }
 
     /// Where a region in no loop first waits for a box, behind its last loop before this place, or that.

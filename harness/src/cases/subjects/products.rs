@@ -123,13 +123,8 @@ fn attentions(size: Size, list: &mut Vec<Subject>) {
         .map(|&([heads, tokens, width], causal)| Shape::new(heads, tokens, width, causal))
         .collect();
     shapes.extend(grouped_queries(size));
-    for shape in shapes {
-        list.push(Subject {
-            case: attention::tensor_attention(shape),
-            formula: "queries, keys, values and the output, once each",
-            candidates: kernels::attention::space(shape),
-        });
-    }
+    let forward = shapes.into_iter();
+    list.extend(forward.map(|shape| of_attention(attention::tensor_attention(shape), shape)));
     let (heads, tokens, width) = match size {
         Size::Gpu | Size::Cpu => (32, 4096, 128),
         Size::Quick => (2, 200, 64),
@@ -140,6 +135,11 @@ fn attentions(size: Size, list: &mut Vec<Subject>) {
         formula: "queries, keys, values, the output, four gradients and sums, once each",
         candidates: kernels::attention_backward::space(),
     });
+    single_queries(size, list);
+}
+
+/// A query of each head over keys in order and in pages.
+fn single_queries(size: Size, list: &mut Vec<Subject>) {
     let few: &[(usize, usize)] = match size {
         Size::Gpu => &[(1, 32768), (64, 32768)],
         Size::Cpu => &[],
@@ -153,21 +153,23 @@ fn attentions(size: Size, list: &mut Vec<Subject>) {
             keys,
             ..Shape::new(64, 1, 128, false)
         };
-        list.push(Subject {
-            case: attention::decode_attention(shape),
-            formula: "queries, keys, values and the output, once each",
-            candidates: kernels::attention::space(shape),
-        });
         let in_pages = Shape {
             sequences: sequences.min(8),
             tokens_first: true,
             ..shape
         };
-        list.push(Subject {
-            case: attention::paged_attention(in_pages, 64),
-            formula: "queries, keys, values and the output, once each",
-            candidates: kernels::attention::space(in_pages),
-        });
+        list.extend([
+            of_attention(attention::decode_attention(shape), shape),
+            of_attention(attention::paged_attention(in_pages, 64), in_pages),
+        ]);
+    }
+}
+
+fn of_attention(case: Case, shape: Shape) -> Subject {
+    Subject {
+        case,
+        formula: "queries, keys, values and the output, once each",
+        candidates: kernels::attention::space(shape),
     }
 }
 
