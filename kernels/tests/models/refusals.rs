@@ -1,8 +1,9 @@
 //! What the launches of ready kernels refuse, and what they tell of numbers that do not fit.
 
-use exactile::{Buffer, Device, F8E4M3, Number, Result, bf16, f16};
+use exactile::{Buffer, Device, F8E4M3, Number, Optional, Result, TensorViewMut, bf16, f16};
 use exactile_kernels::attention::{Keys, Options, Shape as Heads, Split, parts as attention_parts};
 use exactile_kernels::attention_backward::Given;
+use exactile_kernels::attention_merge::merge_parts;
 use exactile_kernels::conv2d::Shape as Images;
 use exactile_kernels::group_norm::Affine;
 use exactile_kernels::layer_norm_backward::{Gradients, Inputs};
@@ -355,6 +356,33 @@ fn numbers_that_do_not_fit_are_told() {
     told(
         embedding_backward(&floats(2), &on(&[4]), &mut floats(8), [4, 2], &usual),
         "an index is that of a row",
+        &device,
+    );
+}
+
+#[test]
+fn parts_that_do_not_fit_a_tile_are_told() {
+    let device = Device::cpu();
+    let few = merge_parts::<f32>().d(16).parts(4).whole(true);
+    let of_parts = zeros::<f32>(8);
+    let one_each = || of_parts.view([8, 1]).expect("fits");
+    let totals = zeros::<f32>(8 * 16);
+    let totals = totals.view([8, 1, 16]).expect("fits");
+    let mut merged = zeros::<f32>(16);
+    let merged = merged.view_mut([1, 16]).expect("fits");
+    told(
+        few.launch(
+            &device,
+            (),
+            (
+                totals,
+                one_each(),
+                one_each(),
+                merged,
+                Optional(None::<TensorViewMut<f32, 1>>),
+            ),
+        ),
+        "a tile of all parts has as many as there are",
         &device,
     );
 }
