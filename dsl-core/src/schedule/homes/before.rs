@@ -130,7 +130,7 @@ impl Housing<'_, '_> {
     pub(super) fn housed_before(&mut self, value: Value, of: Multiplied) -> Value {
         let (region, at) = self.before_loop(value);
         let stored = self.stored_before((value, of), region, at);
-        if let Some(buffer) = stored.filter(|_| !self.is_constant(value)) {
+        if let Some(buffer) = stored.filter(|_| self.constant(value).is_none()) {
             return buffer;
         }
         let buffer = self.buffer(buffer_of(self.at.func, value, of), region, at);
@@ -156,19 +156,19 @@ impl Housing<'_, '_> {
     /// Before the loop around; a constant, which depends on nothing, is there as soon as lanes have time to store it.
     fn before_loop(&self, operand: Value) -> (Region, usize) {
         let (region, at) = self.outside(false);
-        if !self.is_constant(operand) {
+        let Some(made) = self.constant(operand) else {
             return (region, at);
-        }
-        let made = self.at.func.definitions()[operand];
+        };
         let insts = &self.at.func.region(region).insts;
-        let behind = insts.iter().position(|&it| Some(it) == made);
+        let behind = insts.iter().position(|&it| it == made);
         let first = behind.map_or(0, |behind| behind + 1);
         (region, self.first_wait(region, at).max(first))
     }
 
-    fn is_constant(&self, value: Value) -> bool {
+    /// What makes a value, if that is a constant.
+    fn constant(&self, value: Value) -> Option<Inst> {
         let made = self.at.func.definitions()[value];
-        made.is_some_and(|inst| matches!(self.at.func.op(inst), Op::Constant(_)))
+        made.filter(|&inst| matches!(self.at.func.op(inst), Op::Constant(_)))
     }
 
     /// Where a region in no loop first waits for a box, behind its last loop before this place, or that.
