@@ -14,16 +14,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::dce::dce;
 use super::indices::Indices;
 use super::linear::Linear;
+use super::mask_axes::MaskAxes;
 use super::ranges::Range;
 use crate::entity::EntityMap;
 use crate::facts::Boxed;
-use crate::ir::index_map::{dim_bits, dim_offset};
+use crate::ir::index_map::dim_bits;
 use crate::ir::numbers::filling;
 use crate::ir::op::Control;
 use crate::ir::operand::group_sum;
 use crate::ir::{
-    Access, BinaryOp, Cache, CompareOp, DType, Func, Inst, Literal, Op, Precision, Region, Shape,
-    Type, Value, op,
+    Access, Cache, CompareOp, Func, Inst, Literal, Op, Precision, Region, Shape, Type, Value, op,
 };
 use crate::launch::{BOX_NUMBERS, LaunchExpression, inner_axis};
 use crate::layout::group::{Groups, Multiplied, groups, operand_slot};
@@ -357,13 +357,22 @@ impl Known<'_> {
         })
     }
 
+    fn masks(&self) -> MaskAxes<'_> {
+        MaskAxes {
+            func: self.func,
+            definitions: &self.definitions,
+            indices: &self.indices,
+        }
+    }
+
     /// What a mask says of the index along each axis: where it begins, what it is below, and where it ends before that. Of an
     /// axis of which it says nothing the tile takes all.
     fn axes(&self, mask: Value, shape: Shape) -> Option<([Vec<Linear>; 2], Vec<End>)> {
         let mut below: Vec<Option<(Linear, Linear)>> = vec![None; shape.rank()];
         let mut from_zero = Vec::new();
         let mut before = Vec::new();
-        for (comparison, bits) in self.leaves(mask, &shape)? {
+        let masks = self.masks();
+        for (comparison, bits) in masks.leaves(mask, &shape) {
             let Op::Compare(op::Compare { op, lhs, rhs }) = *self.op(comparison)? else {
                 return None;
             };
@@ -371,7 +380,8 @@ impl Known<'_> {
                 true => (swapped(op), rhs, lhs),
                 false => (op, lhs, rhs),
             };
-            let (axis, start) = self.index(index, &bits, &shape)?;
+            let axis = masks.axis_of(index, &bits, &shape)?;
+            let start = self.indices.origin(index)?;
             let bound_at = self.indices.uniform(bound)?;
             match op {
                 CompareOp::Lt if below[axis].is_none() && self.launched(&bound_at) => {
@@ -388,7 +398,7 @@ impl Known<'_> {
                 .range(index)
                 .is_some_and(|range| range.low >= 0)
             {
-                from_zero.push((axis, self.index(index, &bits, &shape)?.1));
+                from_zero.push((axis, self.indices.origin(index)?));
             }
         }
         let below = below.into_iter().enumerate().map(|(axis, below)| {
@@ -419,65 +429,6 @@ impl Known<'_> {
 
     fn op(&self, value: Value) -> Option<&Op> {
         self.definitions[value].map(|inst| self.func.op(inst))
-    }
-
-    /// The values whose conjunction a mask is, each with the bit of its own index for each bit of the mask's.
-    fn leaves(&self, mask: Value, shape: &Shape) -> Option<Vec<(Value, Vec<Option<u32>>)>> {
-        let all = (0..dim_bits(shape).iter().sum()).map(Some).collect();
-        let mut pending: Vec<(Value, Vec<Option<u32>>)> = vec![(mask, all)];
-        let mut found = Vec::new();
-        while let Some((value, bits)) = pending.pop() {
-            let op = self.op(value)?;
-            if let Op::View(view) = op {
-                if view.offset != 0 {
-                    return None;
-                }
-                let through = |&bit: &Option<u32>| view.bits.get(bit? as usize)?.map(u32::from);
-                pending.push((view.x, bits.iter().map(through).collect()));
-            } else if let Op::Binary(op::Binary {
-                op: BinaryOp::And,
-                lhs,
-                rhs,
-            }) = op
-            {
-                pending.extend([(*lhs, bits.clone()), (*rhs, bits)]);
-            } else {
-                found.push((value, bits));
-            }
-        }
-        Some(found)
-    }
-
-    /// The axis of the mask along which an index counts up by one, and where it begins.
-    fn index(&self, index: Value, bits: &[Option<u32>], shape: &Shape) -> Option<(usize, Linear)> {
-        if self.func.ty(index).dtype() != Some(DType::I64) {
-            return None;
-        }
-        let fact = self.indices.fact(index);
-        let own = self.func.ty(index).shape;
-        let steps = fact.steps()?;
-        let mut moving =
-            (0..own.rank()).filter(|&axis| own.extent(axis) > 1 && !steps[axis].is_zero());
-        let (from, None) = (moving.next()?, moving.next()) else {
-            return None;
-        };
-        let (own_bits, mask_bits) = (dim_bits(&own), dim_bits(shape));
-        let first = dim_offset(&own_bits, from);
-        let goes_along = |axis: &usize| {
-            mask_bits[*axis] == own_bits[from]
-                && bits.iter().enumerate().all(|(at, &bit)| {
-                    let start = dim_offset(&mask_bits, *axis);
-                    let inside = (at as u32)
-                        .checked_sub(start)
-                        .filter(|&at| at < mask_bits[*axis]);
-                    let moved = bit.filter(|&bit| (first..first + own_bits[from]).contains(&bit));
-                    moved == inside.map(|at| first + at)
-                })
-        };
-        let axis = (0..shape.rank()).find(goes_along)?;
-        let counts = steps[from].constant() == Some(1);
-        counts.then_some(())?;
-        Some((axis, self.indices.origin(index)?))
     }
 }
 

@@ -26,6 +26,7 @@ pub mod legalise;
 pub mod licm;
 pub mod linear;
 pub mod long_sums;
+pub(crate) mod mask_axes;
 pub mod nan_bits;
 pub mod narrow;
 pub mod pingpong;

@@ -184,7 +184,7 @@ impl Lowering<'_> {
             return Ok(None);
         };
         if due.whole.is_none()
-            && let Some(inside) = self.inside_below(tile, &reach)?
+            && let Some(inside) = self.inside_below(tile)?
         {
             return Ok(Some(inside));
         }
@@ -206,14 +206,10 @@ impl Lowering<'_> {
         if reach.scalars.is_empty() {
             return Ok(Some(inside));
         }
-        let limit = self
-            .builder
-            .filled(Literal::from_bits(DType::U64, STEP_LIMIT), Shape::SCALAR);
         let mut last = offset;
         for (step, times) in reach.scalars {
             let step = self.scalar(step);
-            let unsigned = self.builder.bitcast(step, DType::U64);
-            let small = self.builder.compare(CompareOp::Lt, unsigned, limit);
+            let small = self.is_short(step);
             inside = self.builder.and(inside, small);
             let times = self.builder.index(times);
             let far = self.builder.mul(step, times);
@@ -223,16 +219,21 @@ impl Lowering<'_> {
         Ok(Some(self.builder.and(inside, last)))
     }
 
+    /// Whether a step is none that could make offsets wrap.
+    pub(super) fn is_short(&mut self, step: Value) -> Value {
+        let limit = Literal::from_bits(DType::U64, STEP_LIMIT);
+        let limit = self.builder.filled(limit, Shape::SCALAR);
+        let unsigned = self.builder.bitcast(step, DType::U64);
+        self.builder.compare(CompareOp::Lt, unsigned, limit)
+    }
+
     /// Whether scalars show the elements that a program at an edge accesses to be in bounds, where they do not for whole
     /// tiles; the elements that `inside` tells for the others.
     fn inside_at_edge(&mut self, due: &Due) -> Result<Option<Value>> {
         let Some(whole) = due.whole else {
             return self.inside(due);
         };
-        let Some(reach) = self.reach(due.tile.offsets) else {
-            return Ok(None);
-        };
-        let Some(inside) = self.inside_below(&due.tile, &reach)? else {
+        let Some(inside) = self.inside_below(&due.tile)? else {
             return Ok(None);
         };
         let whole = self.scalar(whole);
@@ -240,84 +241,8 @@ impl Lowering<'_> {
         Ok(Some(self.builder.and(edge, inside)))
     }
 
-    /// The scalar that the elements of a tile with one axis count up to, where a mask says that: it compares numbers that go
-    /// on by one from a number which is not negative, so that none wraps.
-    fn bound(&mut self, mask: Value) -> Result<Option<Value>> {
-        let op = |value: Value| Some(self.block.op(self.definitions[value]?));
-        let Some(&Op::Compare(op::Compare {
-            op: CompareOp::Lt,
-            lhs,
-            rhs,
-        })) = op(mask)
-        else {
-            return Ok(None);
-        };
-        let (fact, ty) = (self.indices.fact(lhs), self.block.ty(lhs));
-        let counts = fact.span().is_some_and(|span| {
-            let elements = span.high.checked_add(1);
-            let extents = ty.shape.extents();
-            span.low == 0
-                && span.scalars.is_empty()
-                && elements.is_some_and(|it| extents == [it as u32])
-        });
-        let positive = fact.range.is_some_and(|range| range.low >= 0);
-        if !(counts && positive && ty.dtype() == Some(DType::I64) && self.is_ready(lhs)) {
-            return Ok(None);
-        }
-        let end = match op(rhs) {
-            Some(&Op::Constant(op::Constant { value })) => {
-                let end = value.integer().and_then(|end| i64::try_from(end).ok());
-                end.map(|end| self.builder.index(end))
-            }
-            Some(&Op::Splat(op::Splat { x })) if self.is_bound(x) => Some(self.scalar(x)),
-            _ => None,
-        };
-        let Some(end) = end else {
-            return Ok(None);
-        };
-        let origin = [self.builder.index(0)];
-        let first = self.element_at(lhs, &origin, &mut Known::new())?;
-        Ok(Some(self.builder.sub(end, first)))
-    }
-
-    /// Whether scalars show the elements of a tile with one axis that are below a bound to be in bounds: the first of
-    /// them is, and the last; one element is taken where there is none.
-    fn inside_below(&mut self, tile: &MemoryAccess, reach: &Span) -> Result<Option<Value>> {
-        let (base, offsets) = (self.scalar(tile.base), tile.offsets);
-        let Some(mask) = tile
-            .mask
-            .filter(|_| reach.low == 0 && reach.scalars.is_empty())
-        else {
-            return Ok(None);
-        };
-        let Some(bound) = self.bound(mask)? else {
-            return Ok(None);
-        };
-        let last = i64::from(self.block.ty(offsets).shape.extents()[0]) - 1;
-        let Some(step) = reach.high.checked_div(last) else {
-            return Ok(None);
-        };
-        let origin = [self.builder.index(0)];
-        let first = self.element_at(offsets, &origin, &mut Known::new())?;
-        let [one, none, last, step] = [1, 0, last, step].map(|it| self.builder.index(it));
-        let index = self.builder.sub(bound, one);
-        let index = self.builder.minimum(index, last);
-        let index = self.builder.maximum(index, none);
-        let distance = self.builder.mul(index, step);
-        let last = self.builder.add(first, distance);
-        let count = 1;
-        let [first, last] = [first, last].map(|offset| {
-            self.builder.value(Op::InBounds(op::InBounds {
-                base,
-                offset,
-                count,
-            }))
-        });
-        Ok(Some(self.builder.and(first, last)))
-    }
-
     /// What the offsets reach, if it takes few steps along scalars.
-    fn reach(&self, offsets: Value) -> Option<Span> {
+    pub(super) fn reach(&self, offsets: Value) -> Option<Span> {
         let span = self.indices.fact(offsets).span()?;
         let fits = |&(step, times): &(Value, i64)| {
             self.block.ty(step) == Type::INDEX && (0..=MOST_STEPS).contains(&times)

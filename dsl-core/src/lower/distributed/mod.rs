@@ -15,6 +15,7 @@ mod boxes;
 mod control;
 mod convert;
 mod dot;
+mod edges;
 mod element;
 mod gather;
 mod histogram;
