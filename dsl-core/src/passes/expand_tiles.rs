@@ -30,15 +30,7 @@ pub fn expand_tiles(func: &mut Func) {
             }
             TensorOp::TileLoad(op) => {
                 let shape = builder.ty(data.results[0]).shape;
-                let tensor = &tensors[&op.tensor];
-                let (offsets, mask) = masked(builder, tensor, (&op.origin, op.mask), shape);
-                Some(vec![builder.value(Op::Load(op::Load {
-                    base: tensor.base,
-                    offsets,
-                    mask,
-                    other: op.other,
-                    cache: op.cache,
-                }))])
+                Some(vec![load(builder, &tensors[&op.tensor], op, shape)])
             }
             TensorOp::TileStore(op) => {
                 let shape = builder.ty(op.value).shape;
@@ -61,6 +53,29 @@ pub fn expand_tiles(func: &mut Func) {
             TensorOp::TileFetch(op) => Some(vec![fetch(builder, &tensors[&op.tensor], op)]),
         }
     });
+}
+
+/// The load of a tile. One of one element is that of a number.
+fn load(builder: &mut Builder, tensor: &op::Tensor, tile: &op::TileLoad, shape: Shape) -> Value {
+    let is_single = shape.elements() == 1;
+    let mut scalar = |value: Option<Value>| match value {
+        Some(x) if is_single => {
+            let ty = builder.ty(x).with_shape(Shape::SCALAR);
+            Some(builder.declared(Op::Reshape(op::Reshape { x }), ty))
+        }
+        _ => value,
+    };
+    let (mask, other) = (scalar(tile.mask), scalar(tile.other));
+    let own = if is_single { Shape::SCALAR } else { shape };
+    let (offsets, mask) = masked(builder, tensor, (&tile.origin, mask), own);
+    let loaded = builder.value(Op::Load(op::Load {
+        base: tensor.base,
+        offsets,
+        mask,
+        other,
+        cache: tile.cache,
+    }));
+    builder.splat(loaded, shape)
 }
 
 fn atomic(builder: &mut Builder, tensor: &op::Tensor, tile: &op::TileAtomic) {
@@ -134,17 +149,20 @@ pub(super) fn place(
     (builder.add(offsets, start), inside)
 }
 
-/// Offsets along one axis and which indices exist, with extent 1 along all others.
+/// Offsets along one axis and which indices exist, with extent 1 along all others; of a number, those of its own.
 fn along(
     builder: &mut Builder,
     shape: Shape,
     axis: usize,
     [start, extent, stride]: [Value; 3],
 ) -> (Value, Value) {
-    let end = shape.extent(axis) as i64;
-    let steps = builder.value(Op::Arange(op::Arange { start: 0, end }));
-    let start = builder.splat(start, builder.ty(steps).shape);
-    let mut index = builder.add(start, steps);
+    let mut index = start;
+    if !shape.is_scalar() {
+        let end = shape.extent(axis) as i64;
+        let steps = builder.value(Op::Arange(op::Arange { start: 0, end }));
+        let start = builder.splat(start, builder.ty(steps).shape);
+        index = builder.add(start, steps);
+    }
     for other in (0..shape.rank()).filter(|&other| other != axis) {
         let axis = Axis(other as u8);
         index = builder.value(Op::ExpandDims(op::ExpandDims { x: index, axis }));

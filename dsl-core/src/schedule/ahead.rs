@@ -1,8 +1,10 @@
 //! Which loads of a loop can be started iterations ahead: those whose addresses follow from the
-//! index, from what does not change, and from carried values that such numbers alone advance.
+//! index, from what does not change, from carried values that such numbers alone advance, and from single numbers that are loaded
+//! by such addresses, as entries of a table are: those are loaded once more for the iteration ahead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::MayEnd;
 use crate::ir::{Cache, Effect, Func, Inst, Op, Region, Trait, Value, op};
 
 /// What is computed ahead of the iterations of a loop.
@@ -10,7 +12,7 @@ use crate::ir::{Cache, Effect, Func, Inst, Op, Region, Trait, Value, op};
 pub(super) struct Ahead {
     /// The loads.
     pub(super) loads: BTreeSet<Inst>,
-    /// The instructions that their addresses need, and the `if`s that they lie in.
+    /// The instructions that their addresses need, and the `if`s that they lie in. Those that load are for iterations that there are.
     pub(super) slice: BTreeSet<Inst>,
     /// Carried values that the addresses need, by position.
     pub(super) carried: BTreeSet<usize>,
@@ -20,8 +22,14 @@ impl Ahead {
     /// Of the loads of `body` that `wanted` takes, those that can be started ahead.
     ///
     /// Loads of an argument that the loop also stores to stay where they are, as do those that read
-    /// the same elements in every iteration, and all where an atomic orders memory.
-    pub(super) fn find(func: &Func, body: Region, wanted: &mut dyn FnMut(Inst) -> bool) -> Self {
+    /// the same elements in every iteration, and all where an atomic orders memory. No number is loaded once more where the
+    /// program may end.
+    pub(super) fn find(
+        func: &Func,
+        body: Region,
+        may_end: MayEnd<'_>,
+        wanted: &mut dyn FnMut(Inst) -> bool,
+    ) -> Self {
         let mut written = BTreeSet::new();
         let mut ordered = false;
         func.walk(body, &mut |inst| {
@@ -30,19 +38,25 @@ impl Ahead {
             let writes = access.filter(|access| access.effect != Effect::Reads);
             written.extend(writes.map(|access| access.base));
         });
-        let body = Body::new(func, body);
+        let is_free = |base: &Value| !ordered && !written.contains(base);
+        let mut body = Body::new(func, body);
+        body.repeat(&|op| {
+            let read = started(op).filter(|_| matches!(op, Op::Load(_)) && !may_end(op));
+            read.is_some_and(|(base, _)| is_free(&base))
+        });
         let mut ahead = Self::default();
         for &inst in body.parents.keys() {
             let Some((base, operands)) = started(func.op(inst)) else {
                 continue;
             };
-            if ordered || written.contains(&base) || !wanted(inst) {
+            if body.repeated.contains(&inst) || !is_free(&base) || !wanted(inst) {
                 continue;
             }
             let mut need = Need::default();
             let mut operands = operands.into_iter();
             let found = operands.all(|value| body.value(value, &mut need));
-            if found && need.changes && body.place(inst, &mut need) {
+            if found && need.changes && body.place(inst, &mut need) && need.is_carried_early(&body)
+            {
                 ahead.loads.insert(inst);
                 ahead.slice.extend(need.slice);
                 ahead.carried.extend(need.carried);
@@ -51,15 +65,16 @@ impl Ahead {
         ahead
     }
 
-    /// Of the slice, what all its scalars and the next carried values follow from.
+    /// Of the slice, what all its scalars and the next carried values follow from, but for what follows from loads.
     pub(super) fn early(&self, func: &Func, body: Region) -> BTreeSet<Inst> {
         let yielded = func.yielded(body);
         let mut pending: Vec<Value> = self.carried.iter().map(|&at| yielded[at]).collect();
-        for &inst in &self.slice {
-            let results = func.inst(inst).results.iter();
+        let definitions = func.definitions();
+        let late = late(func, &self.slice);
+        for inst in self.slice.difference(&late) {
+            let results = func.inst(*inst).results.iter();
             pending.extend(results.filter(|&&result| func.ty(result).is_scalar()));
         }
-        let definitions = func.definitions();
         let mut early = BTreeSet::new();
         while let Some(value) = pending.pop() {
             if let Some(inst) = definitions[value]
@@ -71,6 +86,24 @@ impl Ahead {
             }
         }
         early
+    }
+}
+
+/// Of a slice, the loads and what follows from them.
+fn late(func: &Func, slice: &BTreeSet<Inst>) -> BTreeSet<Inst> {
+    let definitions = func.definitions();
+    let mut late: BTreeSet<Inst> = BTreeSet::new();
+    loop {
+        let is_late = |&&inst: &&Inst| {
+            let mut operands = func.op(inst).operands().into_iter();
+            let follows = operands.any(|it| definitions[it].is_some_and(|it| late.contains(&it)));
+            !late.contains(&inst) && (follows || matches!(func.op(inst), Op::Load(_)))
+        };
+        let found: Vec<Inst> = slice.iter().filter(is_late).copied().collect();
+        if found.is_empty() {
+            return late;
+        }
+        late.extend(found);
     }
 }
 
@@ -107,6 +140,20 @@ struct Need {
     changes: bool,
 }
 
+impl Need {
+    /// Whether what is carried on follows from no loads: it is computed also where no iteration follows.
+    fn is_carried_early(&self, body: &Body<'_>) -> bool {
+        let late = late(body.func, &self.slice);
+        let yielded = body.func.yielded(body.body);
+        let mut next = self.carried.iter().map(|&at| yielded[at]);
+        !next.any(|it| {
+            body.definitions
+                .get(&it)
+                .is_some_and(|it| late.contains(it))
+        })
+    }
+}
+
 struct Body<'a> {
     func: &'a Func,
     body: Region,
@@ -114,6 +161,8 @@ struct Body<'a> {
     parents: BTreeMap<Inst, Option<Inst>>,
     /// Where the values that the body computes come from.
     definitions: BTreeMap<Value, Inst>,
+    /// Loads of single numbers that give the same once more.
+    repeated: BTreeSet<Inst>,
 }
 
 impl<'a> Body<'a> {
@@ -123,9 +172,22 @@ impl<'a> Body<'a> {
             body,
             parents: BTreeMap::new(),
             definitions: BTreeMap::new(),
+            repeated: BTreeSet::new(),
         };
         read.enter(body, None);
         read
+    }
+
+    /// Lets values follow from loads of single numbers that are such.
+    fn repeat(&mut self, is_such: &dyn Fn(&Op) -> bool) {
+        let func = self.func;
+        let is_single = |inst: Inst| {
+            let mut results = func.inst(inst).results.iter();
+            results.all(|&it| func.ty(it).shape.elements() == 1)
+        };
+        let insts = self.parents.keys().copied();
+        let found = insts.filter(|&inst| is_single(inst) && is_such(func.op(inst)));
+        self.repeated = found.collect();
     }
 
     fn enter(&mut self, region: Region, parent: Option<Inst>) {
@@ -160,7 +222,7 @@ impl<'a> Body<'a> {
             return true;
         };
         let op = self.func.op(inst);
-        if !is_arithmetic(op) {
+        if !is_arithmetic(op) && !self.repeated.contains(&inst) {
             return false;
         }
         if need.slice.contains(&inst) {

@@ -127,7 +127,7 @@ fn pipelined(
     let uses = Uses::new(&func, indices, target);
     let counted = is_counted(&func, inst);
     let boxed = counted && has_boxes(&func, op.body);
-    let ahead = Ahead::find(&func, op.body, &mut |load| {
+    let ahead = Ahead::find(&func, op.body, may_end, &mut |load| {
         let found = uses
             .ring(load)
             .filter(|_| !matches!(func.op(load), Op::CopyBox(_)) || counted)
