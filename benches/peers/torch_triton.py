@@ -340,6 +340,11 @@ def make_decode_attention(dtype, sequences, heads, key_heads, keys, width):
     return attention_backends(q, k, v, enable_gqa=True)
 
 
+def make_cached_attention(dtype, sequences, heads, key_heads, keys, width):
+    # All keys, which costs no look at lengths.
+    return make_decode_attention(dtype, sequences, heads, key_heads, keys, width)
+
+
 def make_paged_attention(dtype, sequences, heads, key_heads, keys, width, page):
     # Keys that lie one after the other, which costs no look at a table.
     return make_decode_attention(dtype, sequences, heads, key_heads, keys, width)

@@ -3,6 +3,9 @@
 
 use exactile::prelude::*;
 
+use crate::attention_keys::{
+    Span, between, check_pages, held, in_boxes, keys_of, places_of, seen, spans,
+};
 use crate::attention_merge::{LOWEST, inverse, logarithm};
 
 pub use crate::attention_launch::{launch, space};
@@ -24,7 +27,7 @@ pub struct Results<T: Float> {
 }
 
 /// Where tokens are: at most `queries` and `keys` of a sequence; all keys are `key_rows` rows. Those of a sequence lie between two starts,
-/// or are the first of its length, or are in the `pages` pages of its table. A query sees keys that are nearer than `window`, and `every`
+/// or are the first of its length, or are in the `pages` pages of its table, of which all have `entries`. A query sees keys that are nearer than `window`, and `every`
 /// keys are a part.
 #[derive(Clone, Copy, KernelArguments)]
 pub struct Tokens {
@@ -32,6 +35,7 @@ pub struct Tokens {
     pub(crate) keys: Scalar<i32>,
     pub(crate) key_rows: Scalar<i32>,
     pub(crate) pages: Scalar<i32>,
+    pub(crate) entries: Scalar<i32>,
     pub(crate) query_starts: Option<Ptr<i32>>,
     pub(crate) key_starts: Option<Ptr<i32>>,
     pub(crate) lengths: Option<Ptr<i32>>,
@@ -108,33 +112,40 @@ pub fn attention<
     let mut sum = zeros::<f32>([M, 8]);
     let mut total = zeros::<f32>([M, D]);
     let mut extremes = [f64::NEG_INFINITY, f64::INFINITY].map(|it| full::<f32>([M], it));
-    let (from, to) = seen(tokens, rows, N, CAUSAL);
-    for first in range(from, to).step(N).stages(2) {
-        let column = first + arange(0, N);
-        let key = places_of(tokens, rows, (first_key, column), PAGE, TOGETHER);
-        let there = match WHOLE {
-            true => (key >= 0) & (key < tokens.key_rows.to::<i64>()),
-            false => column < count,
-        };
-        let keys = held(k, (key, there, head), 0, [D, WIDTH, HEADS]);
-        let values = held(v, (key, there, head), 1, [D, WIDTH, HEADS]);
-        let logits = dot(queries, keys, zeros::<f32>([M, N]));
-        let (logits, scale) = changed(logits, change, rows, slope, (column, tokens.keys));
-        let logits = visible(logits, rows, tokens, (first, column), [CAUSAL, WHOLE]);
-        let greatest = logits.max(1) * scale;
-        if results.greatest.is_some() {
-            extremes = widened(extremes, greatest, logits, scale);
+    let seen = seen(tokens, rows, N, CAUSAL);
+    let in_boxes = in_boxes(tokens, [PAGE, N]);
+    if in_boxes {
+        check_pages(tokens, rows.sequence, seen, PAGE);
+    }
+    for Span { ends, whole } in spans(seen, count, N, [WHOLE, in_boxes]) {
+        let stages = if whole { 2 } else { 1 };
+        for first in range(ends[0], ends[1]).step(N).stages(stages) {
+            let column = first + arange(0, N);
+            let key = places_of(tokens, rows, (first_key, first), [PAGE, N], TOGETHER);
+            let there = match whole {
+                true => (key >= 0) & (key < tokens.key_rows.to::<i64>()),
+                false => column < count,
+            };
+            let keys = held(k, (key, there, head), 0, [D, WIDTH, HEADS]);
+            let values = held(v, (key, there, head), 1, [D, WIDTH, HEADS]);
+            let logits = dot(queries, keys, zeros::<f32>([M, N]));
+            let (logits, scale) = changed(logits, change, rows, slope, (column, tokens.keys));
+            let logits = visible(logits, rows, tokens, (first, column), [CAUSAL, whole]);
+            let greatest = logits.max(1) * scale;
+            if results.greatest.is_some() {
+                extremes = widened(extremes, greatest, logits, scale);
+            }
+            let next = next_power(floor(greatest), most, change, NARROW);
+            let place = fma(logits, scale, (1536.0 - next).expand(1));
+            let weights = match NARROW {
+                true => exp2(place - (1536.0 - HEADROOM)).to::<T>(),
+                false => exp2_weight(place).to::<T>(),
+            };
+            let kept = power_of_two(most - next).expand(1);
+            sum = dot(weights, full::<T>([N, 8], 1.0), sum * kept);
+            total = dot(weights, values, total * kept);
+            most = next;
         }
-        let next = next_power(floor(greatest), most, change, NARROW);
-        let place = fma(logits, scale, (1536.0 - next).expand(1));
-        let weights = match NARROW {
-            true => exp2(place - (1536.0 - HEADROOM)).to::<T>(),
-            false => exp2_weight(place).to::<T>(),
-        };
-        let kept = power_of_two(most - next).expand(1);
-        sum = dot(weights, full::<T>([N, 8], 1.0), sum * kept);
-        total = dot(weights, values, total * kept);
-        most = next;
     }
     let power = if NARROW { most - HEADROOM } else { most };
     let sums = [sum.pick(1, 0), power];
@@ -173,16 +184,16 @@ fn slope_of(change: Change, rows: Rows) -> Option<Tile<f32>> {
 /// The rows of a program: by queries and heads, where they are among all and which of them are there; one after the other, that again, their
 /// heads and queries, and the keys at their places, which `ends` are of the first and of the last. A sequence has `count` keys.
 #[derive(Clone, Copy)]
-struct Rows {
+pub(crate) struct Rows {
     place: Tile<i64>,
     there: Tile<bool>,
     inside: Tile<bool>,
-    sequence: Scalar<i64>,
+    pub(crate) sequence: Scalar<i64>,
     head: Tile<i64>,
     query: Tile<i64>,
     position: Tile<i64>,
-    ends: [Scalar<i64>; 2],
-    count: Scalar<i64>,
+    pub(crate) ends: [Scalar<i64>; 2],
+    pub(crate) count: Scalar<i64>,
 }
 
 /// Those of `m` rows: of a pair of a sequence and a head of keys, queries each with all heads that share the keys, of which there are as
@@ -257,112 +268,6 @@ fn elements(rows: Rows, [d, width]: [usize; 2]) -> (Tile<i64>, Tile<bool>) {
         false => rows.there.expand(axes) & (element < width),
     };
     (rows.place.expand(axes) * width + element, mask)
-}
-
-/// The place of the first key of a sequence among all, and the number of its keys.
-#[device]
-fn keys_of(tokens: Tokens, sequence: Scalar<i64>) -> (Scalar<i64>, Scalar<i64>) {
-    let first = sequence * tokens.keys;
-    match (tokens.key_starts, tokens.lengths) {
-        (Some(starts), _) => between(starts, sequence, tokens.keys),
-        (None, Some(lengths)) => {
-            let length = load(lengths + sequence);
-            let fits = (length >= 0) & (length <= tokens.keys);
-            device_assert(fits, "a length is from 0 to the keys that there may be");
-            (first, length.to::<i64>())
-        }
-        (None, None) => (first, tokens.keys.to::<i64>()),
-    }
-}
-
-/// What lies between a start and the next one: where, and how many.
-#[device]
-fn between(
-    starts: Ptr<i32>,
-    sequence: Scalar<i64>,
-    most: Scalar<i32>,
-) -> (Scalar<i64>, Scalar<i64>) {
-    let [start, end] = [0, 1].map(|next| load(starts + sequence + next));
-    let fits = (start >= 0) & (start <= end) & (end - start <= most);
-    device_assert(fits, "starts ascend, by no more than a sequence may have");
-    (start.to::<i64>(), (end - start).to::<i64>())
-}
-
-/// The keys that some row sees, of the part that a program has: from the first of a tile.
-#[device]
-fn seen(tokens: Tokens, rows: Rows, n: usize, causal: bool) -> (Scalar<i64>, Scalar<i64>) {
-    let ([first, last], mut from, mut to) = (rows.ends, scalar::<i64>(0), rows.count);
-    if causal {
-        to = minimum(last + 1, to);
-    }
-    if let Some(window) = tokens.window {
-        from = maximum(first - window + 1, 0) / n * n;
-        if !causal {
-            to = minimum(last + window, to);
-        }
-    }
-    if let Some(every) = tokens.every {
-        let start = program_id(2) * every;
-        from = maximum(from, start);
-        to = minimum(to, start + every);
-    }
-    (from, to)
-}
-
-/// Where keys are among all: behind the first of the sequence, in the pages of its table, or, of heads with their tokens, behind the first
-/// of the head.
-#[device]
-fn places_of(
-    tokens: Tokens,
-    rows: Rows,
-    (first, column): (Scalar<i64>, Tile<i64>),
-    page: usize,
-    together: bool,
-) -> Tile<i64> {
-    match tokens.tables {
-        _ if !together => program_id(1) * tokens.keys + column,
-        Some(tables) => {
-            let entries = tables + rows.sequence * tokens.pages + column / page;
-            load(entries).mask(column < rows.count).to::<i64>() * page + column % page
-        }
-        None => first + column,
-    }
-}
-
-/// The elements of rows that are there, along `axis` of a tile that is wider than these.
-#[device]
-fn across(there: Tile<bool>, axis: usize, [d, width]: [usize; 2]) -> Tile<bool> {
-    match d == width {
-        true => there,
-        false => there & (arange(0, d).expand(axis) < width),
-    }
-}
-
-/// The keys or values of a tile, by their places along the other axis than `axis`: of a head beside others, where it is given.
-#[device]
-fn held<T: Float>(
-    of: Ptr<T>,
-    (key, there, head): (Tile<i64>, Tile<bool>, Option<Scalar<i64>>),
-    axis: usize,
-    [d, width, heads]: [usize; 3],
-) -> Tile<T> {
-    let (element, across) = (
-        arange(0, d).expand(1 - axis),
-        across(there.expand(axis), 1 - axis, [d, width]),
-    );
-    match head {
-        Some(head) => {
-            let column = head * width + element;
-            // What a bulk copy asks of an axis: that it is cut off where an array ends.
-            let mask = across & (column >= 0) & (column < heads * width);
-            load(of + key.expand(axis) * (heads * width) + column)
-                .mask(mask)
-                .other(0.0)
-        }
-        None => load(of + key.expand(axis) * width + element)
-            .mask(across)
-            .other(0.0),
-    }
 }
 
 /// Logits after the cap, and after the scale where something is added to them; the scale that is left to be applied.

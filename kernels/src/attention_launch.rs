@@ -115,12 +115,18 @@ impl<'a, T: Half> Launch<'a, T> {
         );
         // Of others bits follow the keys that are taken at a time.
         let free = !T::NARROW || options.greatest.is_some();
-        let in_pages = matches!(options.keys, Keys::Pages { .. });
-        // Fewer keys leave registers: for two programs a multiprocessor, and for what pages need.
+        // The keys that lie beside each other, of which there is a power of two.
+        let beside = match options.keys {
+            Keys::Pages { page, .. } => 1 << page.trailing_zeros().min(7),
+            Keys::All | Keys::Lengths(_) | Keys::Starts(_) => NARROW_KEYS,
+        };
+        let in_lanes = beside < 16;
+        // Fewer keys leave registers: for two programs a multiprocessor, and for what keys need that lanes load.
         let n = match free {
-            true if in_pages => 32,
-            true if rows <= FEW => 64,
-            _ => NARROW_KEYS,
+            true if in_lanes => 32,
+            true if rows <= FEW => beside.min(64),
+            true => beside,
+            false => NARROW_KEYS,
         };
         if let Some(keys) = every {
             ensure(keys.is_multiple_of(16) && keys > 0, || {
@@ -130,7 +136,7 @@ impl<'a, T: Half> Launch<'a, T> {
         let most = every.map_or(n, |keys| 1 << keys.trailing_zeros().min(usize::BITS - 1));
         let n = setting.width_or(if free { n.min(most) } else { n });
         let m = match rows <= FEW {
-            true if in_pages => rows.max(16),
+            true if in_lanes => rows.max(16),
             true => FEW,
             false => 128,
         };
@@ -260,6 +266,7 @@ impl<'a, T: Half> Launch<'a, T> {
             keys: extent(shape.keys)?,
             key_rows: extent(self.arrays[1].len() / (shape.width * beside))?,
             pages: 0,
+            entries: 0,
             query_starts: options.query_starts,
             key_starts: None,
             lengths: None,
@@ -280,6 +287,7 @@ impl<'a, T: Half> Launch<'a, T> {
             } => {
                 (tokens.tables, tokens.lengths) = (Some(tables), Some(lengths));
                 tokens.pages = extent(tables.len() / shape.sequences.max(1))?;
+                tokens.entries = extent(tables.len())?;
             }
         }
         Ok(tokens)
@@ -326,6 +334,7 @@ impl<'a, T: Half> Launch<'a, T> {
 type Index<'a> = Option<&'a Buffer<i32>>;
 
 type TokensArgument<'a> = TokensArguments<
+    i32,
     i32,
     i32,
     i32,

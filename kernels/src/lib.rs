@@ -25,6 +25,7 @@ pub mod adamw;
 pub mod addmm;
 pub mod attention;
 pub mod attention_backward;
+mod attention_keys;
 mod attention_launch;
 pub mod attention_merge;
 pub mod bmm;

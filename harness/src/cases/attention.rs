@@ -93,36 +93,44 @@ pub(super) fn decode_attention(shape: Shape) -> Case {
     }
 }
 
-/// The same of keys in pages of so many tokens, which lie in another order than in their sequences.
-pub(super) fn paged_attention(shape: Shape, page: usize) -> Case {
+/// The same of keys in a cache that sequences fill but for one key: those of a sequence after each other, or in pages of so many tokens,
+/// which lie in another order than in their sequences.
+pub(super) fn cached_attention(shape: Shape, page: Option<usize>) -> Case {
     let plain = decode_attention(shape);
-    let (of_queries, pages) = (
+    let (of_queries, room) = (
         shape.sequences * shape.heads * shape.width,
-        shape.sequences * shape.keys.div_ceil(page),
+        shape.keys.next_multiple_of(page.unwrap_or(1)),
     );
     Case {
-        kernel: "paged_attention",
-        shape: [&plain.shape[..], &[page]].concat(),
+        kernel: match page {
+            Some(_) => "paged_attention",
+            None => "cached_attention",
+        },
+        shape: plain.shape.iter().copied().chain(page).collect(),
         setup: Box::new(move |device| {
-            let of_keys = pages * page * shape.key_heads * shape.width;
+            let of_keys = shape.sequences * room * shape.key_heads * shape.width;
             let input = |seed, count| Buffer::from_slice(device, &random::<bf16>(seed, count));
             let (q, k, v) = (
                 input(1, of_queries)?,
                 input(2, of_keys)?,
                 input(3, of_keys)?,
             );
+            let pages = shape.sequences * room / page.unwrap_or(room);
             let tables: Vec<i32> = (0..pages).rev().map(|page| page as i32).collect();
             let tables = Buffer::from_slice(device, &tables)?;
-            let lengths = vec![shape.keys as i32; shape.sequences];
+            let lengths = vec![shape.keys as i32 - 1; shape.sequences];
             let lengths = Buffer::from_slice(device, &lengths)?;
             let out = Buffer::<bf16>::zeros(device, of_queries)?;
             let mut room = Buffer::zeros(device, parts(shape, PART, of_queries))?;
             Ok(problem_in_phases(out, move |out, setting: &Setting| {
                 let options = Options {
-                    keys: Keys::Pages {
-                        tables: &tables,
-                        lengths: &lengths,
-                        page,
+                    keys: match page {
+                        Some(page) => Keys::Pages {
+                            tables: &tables,
+                            lengths: &lengths,
+                            page,
+                        },
+                        None => Keys::Lengths(&lengths),
                     },
                     split: Some(Split {
                         keys: PART,

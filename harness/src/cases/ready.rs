@@ -57,12 +57,15 @@ pub fn ready() -> Vec<Ready> {
         products::rows_matmul::<f32, f32>([512; 3]),
         attention::tensor_attention(Heads::new(2, 512, 128, true)),
         attention::tensor_attention(Heads::new(2, 512, 128, false)),
-        attention::decode_attention(Heads {
-            key_heads: 8,
-            queries: 1,
-            keys: 4096,
-            ..Heads::new(64, 1, 128, false)
-        }),
+        attention::decode_attention(ONE_QUERY),
+        attention::cached_attention(ONE_QUERY, None),
+        attention::cached_attention(
+            Heads {
+                tokens_first: true,
+                ..ONE_QUERY
+            },
+            Some(64),
+        ),
     ];
     list.extend(others.into_iter().map(of_case));
     list.extend(scores());
@@ -246,6 +249,14 @@ fn updates() -> Vec<Ready> {
         }),
     ]
 }
+
+/// Heads of which eight share keys.
+const ONE_QUERY: Heads = Heads {
+    key_heads: 8,
+    queries: 1,
+    keys: 4096,
+    ..Heads::new(64, 1, 128, false)
+};
 
 /// Attention of a query of each sequence over keys in pages, by parts.
 fn over_pages(device: &Device, setting: &Setting) -> Result<()> {

@@ -105,6 +105,35 @@ fn forms_of_attention_are_checked() {
 }
 
 #[test]
+fn entries_of_tables_are_pages() {
+    let (usual, lengths) = (Setting::default(), [32, 16]);
+    let shape = Heads {
+        tokens_first: true,
+        ..Heads::new(1, 32, 16, false)
+    };
+    let (x, mut out) = (zeros::<bf16>(512), zeros::<bf16>(512));
+    let refused_tables = [[0, 2], [-1, 1], [i32::MAX, 0]].map(|it| (it, 0));
+    for (entries, length) in refused_tables.into_iter().chain([([0, 2], 1)]) {
+        let on = |numbers: &[i32]| Buffer::from_slice(&Device::cpu(), numbers).expect("fits");
+        let (tables, lengths) = (on(&entries), on(&lengths[length..=length]));
+        let options = Options {
+            keys: Keys::Pages {
+                tables: &tables,
+                lengths: &lengths,
+                page: 16,
+            },
+            ..Options::default()
+        };
+        let launched = attention([&x; 3], &mut out, shape, options, &usual);
+        let launched = launched.and_then(|()| out.to_vec().map(drop));
+        match length {
+            0 => refused(launched, "the entries of a table are pages that there are"),
+            _ => launched.expect("the second page is not read"),
+        }
+    }
+}
+
+#[test]
 fn pages_and_starts_are_checked() {
     let (usual, none) = (Setting::default(), Options::default);
     let shape = Heads {

@@ -138,7 +138,7 @@ fn attentions(size: Size, list: &mut Vec<Subject>) {
     single_queries(size, list);
 }
 
-/// A query of each head over keys in order and in pages.
+/// A query of each head over keys in order, in a cache, and in pages.
 fn single_queries(size: Size, list: &mut Vec<Subject>) {
     let few: &[(usize, usize)] = match size {
         Size::Gpu => &[(1, 32768), (64, 32768)],
@@ -153,15 +153,21 @@ fn single_queries(size: Size, list: &mut Vec<Subject>) {
             keys,
             ..Shape::new(64, 1, 128, false)
         };
-        let in_pages = Shape {
+        let cached = Shape {
             sequences: sequences.min(8),
-            tokens_first: true,
             ..shape
         };
-        list.extend([
-            of_attention(attention::decode_attention(shape), shape),
-            of_attention(attention::paged_attention(in_pages, 64), in_pages),
-        ]);
+        let in_pages = Shape {
+            tokens_first: true,
+            ..cached
+        };
+        list.push(of_attention(attention::decode_attention(shape), shape));
+        list.push(of_attention(
+            attention::cached_attention(cached, None),
+            cached,
+        ));
+        let paged = [64, 16].map(|page| attention::cached_attention(in_pages, Some(page)));
+        list.extend(paged.map(|case| of_attention(case, in_pages)));
     }
 }
 

@@ -93,7 +93,8 @@ fn neither_batch_nor_place_shows() {
         let golden = padded.golden();
         padded.assert_near(&golden, 5e-3);
         padded.assert_alike(&golden);
-        for packed in [behind_each_other(&padded), in_pages(&padded, 8)] {
+        let pages = [8, 16, 32].map(|page| in_pages(&padded, page));
+        for packed in [behind_each_other(&padded)].into_iter().chain(pages) {
             let found = packed.golden();
             assert!(found == golden, "{:?}", packed.extra);
             packed.assert_alike(&golden);

@@ -1,0 +1,192 @@
+//! Where the keys of a program are, and their tiles.
+
+use exactile::prelude::*;
+
+use crate::attention::{Rows, Tokens};
+
+/// The place of the first key of a sequence among all, and the number of its keys.
+#[device]
+pub(crate) fn keys_of(tokens: Tokens, sequence: Scalar<i64>) -> (Scalar<i64>, Scalar<i64>) {
+    let first = sequence * tokens.keys;
+    match (tokens.key_starts, tokens.lengths) {
+        (Some(starts), _) => between(starts, sequence, tokens.keys),
+        (None, Some(lengths)) => {
+            let length = load(lengths + sequence);
+            let fits = (length >= 0) & (length <= tokens.keys);
+            device_assert(fits, "a length is from 0 to the keys that there may be");
+            (first, length.to::<i64>())
+        }
+        (None, None) => (first, tokens.keys.to::<i64>()),
+    }
+}
+
+/// What lies between a start and the next one: where, and how many.
+#[device]
+pub(crate) fn between(
+    starts: Ptr<i32>,
+    sequence: Scalar<i64>,
+    most: Scalar<i32>,
+) -> (Scalar<i64>, Scalar<i64>) {
+    let [start, end] = [0, 1].map(|next| load(starts + sequence + next));
+    let fits = (start >= 0) & (start <= end) & (end - start <= most);
+    device_assert(fits, "starts ascend, by no more than a sequence may have");
+    (start.to::<i64>(), (end - start).to::<i64>())
+}
+
+/// The keys that some row sees, of the part that a program has: from the first of a tile.
+#[device]
+pub(crate) fn seen(
+    tokens: Tokens,
+    rows: Rows,
+    n: usize,
+    causal: bool,
+) -> (Scalar<i64>, Scalar<i64>) {
+    let ([first, last], mut from, mut to) = (rows.ends, scalar::<i64>(0), rows.count);
+    if causal {
+        to = minimum(last + 1, to);
+    }
+    if let Some(window) = tokens.window {
+        from = maximum(first - window + 1, 0) / n * n;
+        if !causal {
+            to = minimum(last + window, to);
+        }
+    }
+    if let Some(every) = tokens.every {
+        let start = program_id(2) * every;
+        from = maximum(from, start);
+        to = minimum(to, start + every);
+    }
+    (from, to)
+}
+
+/// Some tiles of keys, from one end to the other: whether the keys of each are all of the sequence, so that they are a box of an array.
+pub(crate) struct Span {
+    pub(crate) ends: [Scalar<i64>; 2],
+    pub(crate) whole: bool,
+}
+
+/// Whether the keys of a tile lie beside each other: in one page, where there are any.
+pub(crate) fn in_boxes(tokens: Tokens, [page, n]: [usize; 2]) -> bool {
+    tokens.tables.is_none() || page.is_multiple_of(n)
+}
+
+/// The tiles of `n` of the keys that are seen: first those that do not go beyond the `count` of a sequence, then the last one, which does.
+#[device]
+pub(crate) fn spans(
+    (from, to): (Scalar<i64>, Scalar<i64>),
+    count: Scalar<i64>,
+    n: usize,
+    [whole, in_boxes]: [bool; 2],
+) -> Vec<Span> {
+    let end = count / n * n;
+    match [whole, in_boxes] {
+        [true, _] | [_, false] => vec![Span {
+            ends: [from, to],
+            whole,
+        }],
+        [false, true] => vec![
+            Span {
+                ends: [from, minimum(to, end)],
+                whole: true,
+            },
+            Span {
+                ends: [maximum(from, end), to],
+                whole: false,
+            },
+        ],
+    }
+}
+
+/// Ends a checked launch where keys that are seen would be in a page that is not there.
+#[device]
+pub(crate) fn check_pages(
+    tokens: Tokens,
+    sequence: Scalar<i64>,
+    (from, to): (Scalar<i64>, Scalar<i64>),
+    page: usize,
+) {
+    if let Some(tables) = tokens.tables {
+        let (tables, end) = (
+            tables.tensor([tokens.entries], [1]),
+            (to + (page - 1)) / page,
+        );
+        for first in range(from / page, end).step(ENTRIES) {
+            let entries = tables
+                .tile([ENTRIES])
+                .at_offset([sequence * tokens.pages + first]);
+            let entry = entries.load().to::<i64>();
+            let is_there = (entry >= 0) & (entry < tokens.key_rows / page);
+            let is_seen = first + arange(0, ENTRIES) < end;
+            device_assert(
+                is_there | !is_seen,
+                "the entries of a table are pages that there are",
+            );
+        }
+    }
+}
+
+/// Entries of a table that are checked at a time.
+const ENTRIES: usize = 32;
+
+/// Where the `n` keys from `first` on are among all: behind the first of the sequence, in the pages of its table, or, of heads with their
+/// tokens, behind the first of the head.
+#[device]
+pub(crate) fn places_of(
+    tokens: Tokens,
+    rows: Rows,
+    (start, first): (Scalar<i64>, Scalar<i64>),
+    [page, n]: [usize; 2],
+    together: bool,
+) -> Tile<i64> {
+    let column = first + arange(0, n);
+    match tokens.tables {
+        _ if !together => program_id(1) * tokens.keys + column,
+        Some(tables) => {
+            let row = rows.sequence * tokens.pages;
+            if in_boxes(tokens, [page, n]) {
+                let entry = tables.tensor([tokens.entries], [1]).tile([1]);
+                let entry = entry.at_offset([row + first / page]).load().reshape([]);
+                return entry.scalar().to::<i64>() * page + first % page + arange(0, n);
+            }
+            let entries = load(tables + row + column / page).mask(column < rows.count);
+            entries.to::<i64>() * page + column % page
+        }
+        None => start + column,
+    }
+}
+
+/// The elements of rows that are there, along `axis` of a tile that is wider than these.
+#[device]
+fn across(there: Tile<bool>, axis: usize, [d, width]: [usize; 2]) -> Tile<bool> {
+    match d == width {
+        true => there,
+        false => there & (arange(0, d).expand(axis) < width),
+    }
+}
+
+/// The keys or values of a tile, by their places along the other axis than `axis`: of a head beside others, where it is given.
+#[device]
+pub(crate) fn held<T: Float>(
+    of: Ptr<T>,
+    (key, there, head): (Tile<i64>, Tile<bool>, Option<Scalar<i64>>),
+    axis: usize,
+    [d, width, heads]: [usize; 3],
+) -> Tile<T> {
+    let (element, across) = (
+        arange(0, d).expand(1 - axis),
+        across(there.expand(axis), 1 - axis, [d, width]),
+    );
+    match head {
+        Some(head) => {
+            let column = head * width + element;
+            // What a bulk copy asks of an axis: that it is cut off where an array ends.
+            let mask = across & (column >= 0) & (column < heads * width);
+            load(of + key.expand(axis) * (heads * width) + column)
+                .mask(mask)
+                .other(0.0)
+        }
+        None => load(of + key.expand(axis) * width + element)
+            .mask(across)
+            .other(0.0),
+    }
+}
