@@ -334,6 +334,12 @@ def make_tensor_attention(dtype, heads, tokens, width, causal=False):
     return attention_backends(q, k, v, is_causal=causal)
 
 
+def make_packed_attention(dtype, sequences, heads, tokens, width):
+    # Sequences as an axis of their own, which costs no look at starts.
+    q, k, v = (uniform(sequences, heads, tokens, width, dtype=dtype) for _ in range(3))
+    return attention_backends(q, k, v, is_causal=True)
+
+
 def make_decode_attention(dtype, sequences, heads, key_heads, keys, width):
     q = uniform(sequences, heads, 1, width, dtype=dtype)
     k, v = (uniform(sequences, key_heads, keys, width, dtype=dtype) for _ in range(2))

@@ -4,7 +4,7 @@
 use exactile::prelude::*;
 
 use crate::attention_keys::{
-    Span, between, check_pages, held, in_boxes, keys_of, places_of, seen, spans,
+    Span, between, check_pages, held, keys_of, lie_beside, places_of, seen, spans,
 };
 use crate::attention_merge::{LOWEST, inverse, logarithm};
 
@@ -27,7 +27,7 @@ pub struct Results<T: Float> {
 }
 
 /// Where tokens are: at most `queries` and `keys` of a sequence; all keys are `key_rows` rows. Those of a sequence lie between two starts,
-/// or are the first of its length, or are in the `pages` pages of its table, of which all have `entries`. A query sees keys that are nearer than `window`, and `every`
+/// or are the first of its length, or are in the `pages` pages of its table; the tables of all sequences have `entries`. A query sees keys that are nearer than `window`, and `every`
 /// keys are a part.
 #[derive(Clone, Copy, KernelArguments)]
 pub struct Tokens {
@@ -112,13 +112,13 @@ pub fn attention<
     let mut sum = zeros::<f32>([M, 8]);
     let mut total = zeros::<f32>([M, D]);
     let mut extremes = [f64::NEG_INFINITY, f64::INFINITY].map(|it| full::<f32>([M], it));
-    let seen = seen(tokens, rows, N, CAUSAL);
-    let in_boxes = in_boxes(tokens, [PAGE, N]);
-    if in_boxes {
-        check_pages(tokens, rows.sequence, seen, PAGE);
+    let (ends, beside) = (seen(tokens, rows, N, CAUSAL), lie_beside(tokens, [PAGE, N]));
+    if beside {
+        check_pages(tokens, rows.sequence, ends, PAGE);
     }
-    for Span { ends, whole } in spans(seen, count, N, [WHOLE, in_boxes]) {
-        let stages = if whole { 2 } else { 1 };
+    for Span { ends, whole } in spans(ends, count, N, [WHOLE, beside]) {
+        // The last tile has no other to run ahead of.
+        let stages = if whole || !beside { 2 } else { 1 };
         for first in range(ends[0], ends[1]).step(N).stages(stages) {
             let column = first + arange(0, N);
             let key = places_of(tokens, rows, (first_key, first), [PAGE, N], TOGETHER);

@@ -9,7 +9,12 @@ use crate::attention::{Rows, Tokens};
 pub(crate) fn keys_of(tokens: Tokens, sequence: Scalar<i64>) -> (Scalar<i64>, Scalar<i64>) {
     let first = sequence * tokens.keys;
     match (tokens.key_starts, tokens.lengths) {
-        (Some(starts), _) => between(starts, sequence, tokens.keys),
+        (Some(starts), _) => {
+            let (first, count) = between(starts, sequence, tokens.keys);
+            let fits = first + count <= tokens.key_rows.to::<i64>();
+            device_assert(fits, "the keys of a sequence are rows that there are");
+            (first, count)
+        }
         (None, Some(lengths)) => {
             let length = load(lengths + sequence);
             let fits = (length >= 0) & (length <= tokens.keys);
@@ -59,27 +64,28 @@ pub(crate) fn seen(
     (from, to)
 }
 
-/// Some tiles of keys, from one end to the other: whether the keys of each are all of the sequence, so that they are a box of an array.
+/// Tiles of keys, from one end to the other, and whether all keys of each are those of the sequence: then a tile is a box of an array.
 pub(crate) struct Span {
     pub(crate) ends: [Scalar<i64>; 2],
     pub(crate) whole: bool,
 }
 
 /// Whether the keys of a tile lie beside each other: in one page, where there are any.
-pub(crate) fn in_boxes(tokens: Tokens, [page, n]: [usize; 2]) -> bool {
+pub(crate) fn lie_beside(tokens: Tokens, [page, n]: [usize; 2]) -> bool {
     tokens.tables.is_none() || page.is_multiple_of(n)
 }
 
-/// The tiles of `n` of the keys that are seen: first those that do not go beyond the `count` of a sequence, then the last one, which does.
+/// The tiles of `n` of the keys that are seen: first those that do not go beyond the `count` of a sequence, then the one that does, where
+/// `n` does not divide that. Where keys do not lie beside each other all tiles are alike.
 #[device]
 pub(crate) fn spans(
     (from, to): (Scalar<i64>, Scalar<i64>),
     count: Scalar<i64>,
     n: usize,
-    [whole, in_boxes]: [bool; 2],
+    [whole, beside]: [bool; 2],
 ) -> Vec<Span> {
     let end = count / n * n;
-    match [whole, in_boxes] {
+    match [whole, beside] {
         [true, _] | [_, false] => vec![Span {
             ends: [from, to],
             whole,
@@ -143,7 +149,7 @@ pub(crate) fn places_of(
         _ if !together => program_id(1) * tokens.keys + column,
         Some(tables) => {
             let row = rows.sequence * tokens.pages;
-            if in_boxes(tokens, [page, n]) {
+            if lie_beside(tokens, [page, n]) {
                 let entry = tables.tensor([tokens.entries], [1]).tile([1]);
                 let entry = entry.at_offset([row + first / page]).load().reshape([]);
                 return entry.scalar().to::<i64>() * page + first % page + arange(0, n);

@@ -115,15 +115,14 @@ impl<'a, T: Half> Launch<'a, T> {
         );
         // Of others bits follow the keys that are taken at a time.
         let free = !T::NARROW || options.greatest.is_some();
-        // The keys that lie beside each other, of which there is a power of two.
+        // How many keys lie beside each other: the greatest power of two that divides a page.
         let beside = match options.keys {
             Keys::Pages { page, .. } => 1 << page.trailing_zeros().min(7),
             Keys::All | Keys::Lengths(_) | Keys::Starts(_) => NARROW_KEYS,
         };
-        let in_lanes = beside < 16;
         // Fewer keys leave registers: for two programs a multiprocessor, and for what keys need that lanes load.
         let n = match free {
-            true if in_lanes => 32,
+            true if beside < 16 => 32,
             true if rows <= FEW => beside.min(64),
             true => beside,
             false => NARROW_KEYS,
@@ -135,6 +134,7 @@ impl<'a, T: Half> Launch<'a, T> {
         }
         let most = every.map_or(n, |keys| 1 << keys.trailing_zeros().min(usize::BITS - 1));
         let n = setting.width_or(if free { n.min(most) } else { n });
+        let in_lanes = beside < n && matches!(options.keys, Keys::Pages { .. });
         let m = match rows <= FEW {
             true if in_lanes => rows.max(16),
             true => FEW,

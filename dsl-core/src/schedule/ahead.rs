@@ -12,7 +12,8 @@ use crate::ir::{Cache, Effect, Func, Inst, Op, Region, Trait, Value, op};
 pub(super) struct Ahead {
     /// The loads.
     pub(super) loads: BTreeSet<Inst>,
-    /// The instructions that their addresses need, and the `if`s that they lie in. Those that load are for iterations that there are.
+    /// The instructions that their addresses need, and the `if`s that they lie in. Loads among them may run only where their iteration
+    /// does.
     pub(super) slice: BTreeSet<Inst>,
     /// Carried values that the addresses need, by position.
     pub(super) carried: BTreeSet<usize>,
@@ -49,7 +50,7 @@ impl Ahead {
             let Some((base, operands)) = started(func.op(inst)) else {
                 continue;
             };
-            if body.repeated.contains(&inst) || !is_free(&base) || !wanted(inst) {
+            if !is_free(&base) || !wanted(inst) {
                 continue;
             }
             let mut need = Need::default();
@@ -62,6 +63,8 @@ impl Ahead {
                 ahead.carried.extend(need.carried);
             }
         }
+        let Self { loads, slice, .. } = &mut ahead;
+        loads.retain(|load| !slice.contains(load));
         ahead
     }
 
@@ -70,7 +73,7 @@ impl Ahead {
         let yielded = func.yielded(body);
         let mut pending: Vec<Value> = self.carried.iter().map(|&at| yielded[at]).collect();
         let definitions = func.definitions();
-        let late = late(func, &self.slice);
+        let late = late(func, &|it| definitions[it], &self.slice);
         for inst in self.slice.difference(&late) {
             let results = func.inst(*inst).results.iter();
             pending.extend(results.filter(|&&result| func.ty(result).is_scalar()));
@@ -90,13 +93,16 @@ impl Ahead {
 }
 
 /// Of a slice, the loads and what follows from them.
-fn late(func: &Func, slice: &BTreeSet<Inst>) -> BTreeSet<Inst> {
-    let definitions = func.definitions();
+fn late(
+    func: &Func,
+    made_by: &dyn Fn(Value) -> Option<Inst>,
+    slice: &BTreeSet<Inst>,
+) -> BTreeSet<Inst> {
     let mut late: BTreeSet<Inst> = BTreeSet::new();
     loop {
         let is_late = |&&inst: &&Inst| {
             let mut operands = func.op(inst).operands().into_iter();
-            let follows = operands.any(|it| definitions[it].is_some_and(|it| late.contains(&it)));
+            let follows = operands.any(|it| made_by(it).is_some_and(|it| late.contains(&it)));
             !late.contains(&inst) && (follows || matches!(func.op(inst), Op::Load(_)))
         };
         let found: Vec<Inst> = slice.iter().filter(is_late).copied().collect();
@@ -143,14 +149,11 @@ struct Need {
 impl Need {
     /// Whether what is carried on follows from no loads: it is computed also where no iteration follows.
     fn is_carried_early(&self, body: &Body<'_>) -> bool {
-        let late = late(body.func, &self.slice);
+        let made_by = |it: Value| body.definitions.get(&it).copied();
+        let late = late(body.func, &made_by, &self.slice);
         let yielded = body.func.yielded(body.body);
         let mut next = self.carried.iter().map(|&at| yielded[at]);
-        !next.any(|it| {
-            body.definitions
-                .get(&it)
-                .is_some_and(|it| late.contains(it))
-        })
+        !next.any(|it| made_by(it).is_some_and(|it| late.contains(&it)))
     }
 }
 

@@ -98,7 +98,7 @@ struct Pipeliner {
     rings: BTreeMap<Inst, Ring>,
     /// For each of them its buffer.
     buffers: BTreeMap<Inst, Value>,
-    /// Of the slice, what the next carried values and all scalars follow from.
+    /// Of the slice, what the next carried values and scalars follow from, but for what follows from loads.
     early: BTreeSet<Inst>,
     /// How often warps must have released a slot that is filled from here on.
     released: Option<Value>,
@@ -137,6 +137,7 @@ fn pipelined(
     if ahead.loads.is_empty() {
         return Ok(func);
     }
+    rings.retain(|load, _| ahead.loads.contains(load));
     let mut pipeliner = Pipeliner {
         early: ahead.early(&func, op.body),
         builder: Builder::resume(func),

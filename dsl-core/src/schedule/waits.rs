@@ -96,8 +96,8 @@ impl Known<'_> {
         })
     }
 
-    /// Whether an instruction has no effect but to start boxes in slots that have been released: what a wait before it waits
-    /// for reads none of these.
+    /// Whether an instruction has no effect but to start boxes in slots that have been released, and to load where these are: what a
+    /// wait before it waits for reads none of these.
     fn fills_released(&self, func: &Func, inst: Inst) -> bool {
         let Op::If(op) = func.op(inst) else {
             return false;
@@ -107,7 +107,7 @@ impl Known<'_> {
             let mut released = None;
             func.region(region).insts.iter().all(|&inner| {
                 let Op::CopyBox(copy) = func.op(inner) else {
-                    return func.is_pure(inner) || matches!(func.op(inner), Op::Yield(_));
+                    return self.loads(func, inner) || matches!(func.op(inner), Op::Yield(_));
                 };
                 if copy.released.is_some() {
                     released = Some(copy.buffer);

@@ -46,6 +46,41 @@ pub(super) fn tensor_attention(shape: Shape) -> Case {
     }
 }
 
+/// Causal attention of some sequences of as many tokens, which lie behind each other, as starts say.
+pub(super) fn packed_attention(shape: Shape) -> Case {
+    let plain = tensor_attention(shape);
+    let Shape {
+        sequences,
+        heads,
+        keys: tokens,
+        width,
+        ..
+    } = shape;
+    let count = sequences * heads * tokens * width;
+    Case {
+        kernel: "packed_attention",
+        shape: vec![sequences, heads, tokens, width],
+        bytes: sequences as u64 * plain.bytes,
+        flops: sequences as u64 * plain.flops,
+        setup: Box::new(move |device| {
+            let input = |seed| Buffer::from_slice(device, &random::<bf16>(seed, count));
+            let (q, k, v) = (input(1)?, input(2)?, input(3)?);
+            let starts: Vec<i32> = (0..=sequences).map(|it| (it * tokens) as i32).collect();
+            let starts = Buffer::from_slice(device, &starts)?;
+            let out = Buffer::<bf16>::zeros(device, count)?;
+            Ok(problem(out, move |out, setting: &Setting| {
+                let options = Options {
+                    query_starts: Some(&starts),
+                    keys: Keys::Starts(&starts),
+                    ..Options::default()
+                };
+                kernels::attention([&q, &k, &v], out, shape, options, setting)
+            }))
+        }),
+        ..plain
+    }
+}
+
 /// The keys of a part.
 const PART: usize = 1024;
 

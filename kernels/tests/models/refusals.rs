@@ -164,6 +164,16 @@ fn pages_and_starts_are_checked() {
             "starts ascend, by no more than a sequence may have",
         );
     }
+    let starts = Buffer::from_slice(&Device::cpu(), &[1, 3]).expect("fits");
+    let options = Options {
+        keys: Keys::Starts(&starts),
+        ..Options::default()
+    };
+    let launched = attention([&x; 3], &mut out, shape, options, &usual);
+    refused(
+        launched.and_then(|()| out.to_vec().map(drop)),
+        "the keys of a sequence are rows that there are",
+    );
     let mut gradients = [zeros(16), zeros(16), zeros(16)];
     refused(
         attention_backward(

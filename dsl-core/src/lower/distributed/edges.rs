@@ -10,9 +10,9 @@ use crate::passes::linear::Linear;
 use crate::passes::mask_axes::MaskAxes;
 
 impl Lowering<'_> {
-    /// Whether scalars show the elements of a tile that a mask lets through to be in bounds: the first of the tile is, and the last along
-    /// all axes that the mask does not end before; one index of an axis is taken where there is none. `None` where the
-    /// mask ends none, or the offsets go back.
+    /// Whether scalars show the elements of a tile that a mask lets through to be in bounds: the first element of the tile is, and so is
+    /// the last one that the ends of all axes leave, where each axis keeps one index at least. `None` where the
+    /// mask ends no axis, or offsets decrease along one.
     pub(super) fn inside_below(&mut self, tile: &MemoryAccess) -> Result<Option<Value>> {
         let steps = self.indices.fact(tile.offsets).steps();
         let steps = steps.filter(|_| self.reach(tile.offsets).is_some());

@@ -98,7 +98,8 @@ impl Pipeliner {
             return None;
         };
         let mut stays = outer.step <= LONGEST_STEP;
-        let read = self.ahead.loads.iter().filter_map(|&load| base(func, load));
+        let slice = || self.ahead.slice.iter().chain(&self.ahead.loads);
+        let read = slice().filter_map(|&inst| base(func, inst));
         let read: BTreeSet<Value> = read.collect();
         func.walk(outer.body, &mut |inst| {
             let op = func.op(inst);
@@ -109,8 +110,7 @@ impl Pipeliner {
             stays &= op.memory_order().is_none() && !may_end(op);
             stays &= !written.any(|access| read.contains(&access.base));
         });
-        let slice = self.ahead.slice.iter().chain(&self.ahead.loads);
-        let used: BTreeSet<Value> = slice.flat_map(|&inst| func.op(inst).operands()).collect();
+        let used: BTreeSet<Value> = slice().flat_map(|&inst| func.op(inst).operands()).collect();
         let body = func.region(outer.body);
         let made = body.insts.iter();
         let made = made.flat_map(|&inst| func.inst(inst).results.iter());

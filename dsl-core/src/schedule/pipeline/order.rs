@@ -6,7 +6,7 @@ use super::super::MayEnd;
 use super::super::overlap::Overlap;
 use super::super::read_back::{insert_before, read_back};
 use super::Pipeliner;
-use crate::ir::{Func, Inst, Op, Value, op};
+use crate::ir::{Effect, Func, Inst, Op, Value, op};
 
 impl Pipeliner {
     /// Puts together an iteration: what waits for its copies, its own instructions, among them those that start copies
@@ -47,7 +47,7 @@ impl Pipeliner {
         (begun, before): (Vec<Inst>, Vec<Inst>),
         may_end: MayEnd<'_>,
     ) {
-        // Boxes need no more of what comes before than their addresses.
+        // Boxes need no more of what comes before than their addresses, and what those are loaded from.
         let boxes = self.rings.keys().all(|&load| self.is_box(load));
         let func = self.builder.func_mut();
         if boxes && outermost == inst {
@@ -135,8 +135,8 @@ fn runs_of_products(func: &Func, body: &[Inst]) -> Vec<usize> {
 }
 
 /// The first instruction of those before a loop in its region that these may stand before: behind what they use, behind
-/// other loops and what those leave under way, behind all beside which the program may end, and behind copies that are waited for
-/// before the loop, which come first as they are needed first. A product alone is no reason: copies are under way while it waits for
+/// other loops and what those leave under way, behind all beside which the program may end, behind what may write what they
+/// load, and behind copies that are waited for before the loop, which come first as they are needed first. A product alone is no reason: copies are under way while it waits for
 /// its own operands.
 fn earliest(func: &Func, around: Inst, insts: &[Inst], may_end: MayEnd<'_>) -> Inst {
     let mut used = BTreeSet::new();
@@ -166,16 +166,27 @@ fn earliest(func: &Func, around: Inst, insts: &[Inst], may_end: MayEnd<'_>) -> I
         let mut waits = before.iter().map(|&it| func.op(it));
         waits.any(|op| matches!(op, Op::WaitBox(op) if op.buffer == buffer))
     };
+    let mut loaded = BTreeSet::new();
+    for region in insts.iter().flat_map(|&inst| func.op(inst).regions()) {
+        func.walk(region, &mut |inner| {
+            if let Op::Load(load) = func.op(inner) {
+                loaded.insert(load.base);
+            }
+        });
+    }
+    let may_write = |op: &Op| {
+        let access = op.access().filter(|it| it.effect != Effect::Reads);
+        access.is_some_and(|it| loaded.contains(&it.base))
+            || op.memory_order().is_some() && !loaded.is_empty()
+    };
     let is_needed_first = |op: &Op| matches!(op, Op::CopyBox(op) if waited(op.buffer));
     let bound = |inst: Inst| {
         let results = func.inst(inst).results.iter();
         let op = func.op(inst);
-        let mut holds = may_end(op) || is_behind_loop(op) || is_needed_first(op);
+        let stays = |op: &Op| may_end(op) || is_behind_loop(op) || may_write(op);
+        let mut holds = stays(op) || is_needed_first(op);
         for region in op.regions() {
-            func.walk(region, &mut |inner| {
-                let op = func.op(inner);
-                holds |= may_end(op) || is_behind_loop(op);
-            });
+            func.walk(region, &mut |inner| holds |= stays(func.op(inner)));
         }
         holds || results.copied().any(|it| used.contains(&it))
     };

@@ -135,7 +135,23 @@ fn attentions(size: Size, list: &mut Vec<Subject>) {
         formula: "queries, keys, values, the output, four gradients and sums, once each",
         candidates: kernels::attention_backward::space(),
     });
+    list.extend(packed(size));
     single_queries(size, list);
+}
+
+/// Sequences behind each other.
+fn packed(size: Size) -> Option<Subject> {
+    let (sequences, heads, tokens, width) = match size {
+        Size::Gpu => (4, 32, 4096, 128),
+        Size::Cpu => return None,
+        Size::Quick => (3, 2, 100, 64),
+    };
+    let shape = Shape {
+        sequences,
+        tokens_first: true,
+        ..Shape::new(heads, tokens, width, true)
+    };
+    Some(of_attention(attention::packed_attention(shape), shape))
 }
 
 /// A query of each head over keys in order, in a cache, and in pages.
