@@ -207,8 +207,10 @@ impl<'a, T: Half> Launch<'a, T> {
         // What else a row needs takes registers that such programs have no more of.
         let gains = self.is_plain() && !T::NARROW && self.tile == [128; 3];
         let setting = self.setting.or_producer(gains);
-        // The second product is too short to hide the weights, or two programs on a multiprocessor hide them.
-        let in_order = d < 128 || shape.group_rows() <= FEW;
+        let in_pages = matches!(self.options.keys, Keys::Pages { .. });
+        // The second product is too short to hide the weights, or two programs on a multiprocessor hide them, or values would wait for
+        // entries of tables.
+        let in_order = d < 128 || shape.group_rows() <= FEW || in_pages;
         let page = match self.options.keys {
             Keys::Pages { page, .. } => page,
             Keys::All | Keys::Lengths(_) | Keys::Starts(_) => 1,

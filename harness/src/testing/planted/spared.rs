@@ -50,6 +50,7 @@ const SPARED: &[Spared] = &[
             "schedule/chained_in_turn.bir @chained",
             "schedule/place.bir @asked",
             "tiles/join.bir @two_numbers",
+            "schedule/table_ahead.bir @renewed",
         ],
     },
     // The program has stored nothing before what it releases.
@@ -81,28 +82,46 @@ const SPARED: &[Spared] = &[
             "schedule/onward.bir @places",
             "schedule/onward.bir @steps",
             "schedule/onward.bir @written",
+            "schedule/table_ahead.bir @renewed",
+            "schedule/table_ahead.bir @table",
+            "schedule/table_ahead.bir @written",
         ],
     },
     Spared {
         fault: "homes: a barrier is missing",
-        functions: &["schedule/onward.bir @written"],
+        functions: &[
+            "schedule/onward.bir @written",
+            "schedule/table_ahead.bir @renewed",
+        ],
     },
     // No run has more iterations than its ring has slots, so none is filled anew in it.
     Spared {
         fault: "a wait for products is missing",
-        functions: &["schedule/onward.bir @places"],
+        functions: &[
+            "schedule/onward.bir @places",
+            "schedule/table_ahead.bir @renewed",
+        ],
     },
     Spared {
         fault: "a wait leaves a product too many",
-        functions: &["schedule/onward.bir @places"],
+        functions: &[
+            "schedule/onward.bir @places",
+            "schedule/table_ahead.bir @renewed",
+        ],
     },
     Spared {
         fault: "overlap: a wait for products is missing",
-        functions: &["schedule/onward.bir @places"],
+        functions: &[
+            "schedule/onward.bir @places",
+            "schedule/table_ahead.bir @renewed",
+        ],
     },
     Spared {
         fault: "overlap: a wait leaves a product too many",
-        functions: &["schedule/onward.bir @places"],
+        functions: &[
+            "schedule/onward.bir @places",
+            "schedule/table_ahead.bir @renewed",
+        ],
     },
     // Results of a group begin when those of the other are complete, copies and all: what else orders them finds nothing left.
     Spared {
@@ -277,6 +296,9 @@ const SPARED: &[Spared] = &[
             "schedule/released.bir @apart",
             "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
+            "schedule/table_ahead.bir @chain",
+            "schedule/table_ahead.bir @table",
+            "schedule/table_ahead.bir @written",
         ],
     },
     Spared {
@@ -288,6 +310,8 @@ const SPARED: &[Spared] = &[
             "schedule/released.bir @apart",
             "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
+            "schedule/table_ahead.bir @chain",
+            "schedule/table_ahead.bir @table",
         ],
     },
     Spared {
@@ -300,6 +324,9 @@ const SPARED: &[Spared] = &[
             "schedule/released.bir @apart",
             "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
+            "schedule/table_ahead.bir @chain",
+            "schedule/table_ahead.bir @table",
+            "schedule/table_ahead.bir @written",
         ],
     },
     Spared {
@@ -309,6 +336,8 @@ const SPARED: &[Spared] = &[
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",
             "schedule/waits.bir @late",
+            "schedule/table_ahead.bir @chain",
+            "schedule/table_ahead.bir @written",
         ],
     },
     Spared {
@@ -320,6 +349,9 @@ const SPARED: &[Spared] = &[
             "schedule/released.bir @apart",
             "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
+            "schedule/table_ahead.bir @chain",
+            "schedule/table_ahead.bir @table",
+            "schedule/table_ahead.bir @written",
         ],
     },
     Spared {
