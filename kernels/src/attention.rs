@@ -117,8 +117,8 @@ pub fn attention<
         check_pages(tokens, rows.sequence, ends, PAGE);
     }
     for Span { ends, whole } in spans(ends, count, N, [WHOLE, beside]) {
-        // The last tile has no other to run ahead of.
-        let stages = if whole || !beside { 2 } else { 1 };
+        // The last tile has nothing to run ahead of, whatever a schedule states.
+        let stages = if whole || !beside { 2 } else { 0 };
         for first in range(ends[0], ends[1]).step(N).stages(stages) {
             let column = first + arange(0, N);
             let key = places_of(tokens, rows, (first_key, first), [PAGE, N], TOGETHER);
