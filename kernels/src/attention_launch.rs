@@ -16,8 +16,8 @@ const NARROW_KEYS: usize = 128;
 const MOST_AT_ONCE: usize = 32;
 
 /// The attention of `q` over `k` and `v`, whose arrays [`Shape`] and [`Options`] tell. A setting's `block` is the rows of a program, queries
-/// of the heads that share keys, its `width` the keys that are taken at a time, of `f16` 128; below 128 elements, and of up
-/// to 64 such queries, iterations do not overlap unless it says so. Rows whose logits are all
+/// of the heads that share keys, its `width` the keys that are taken at a time, of `f16` 128; below 128 elements, of up
+/// to 64 such queries, and over pages, iterations do not overlap unless it says so. Rows whose logits are all
 /// more than 126 below -2^22, in base 2, are zero. All of `v` is finite, also at keys that a row does not see.
 ///
 /// # Errors
