@@ -3,10 +3,10 @@
 
 use exactile::prelude::*;
 
-use crate::attention_keys::{
+use crate::attention_merge::{LOWEST, inverse, logarithm};
+use crate::key_tiles::{
     Span, between, check_pages, held, keys_of, lie_beside, places_of, seen, spans,
 };
-use crate::attention_merge::{LOWEST, inverse, logarithm};
 
 pub use crate::attention_launch::{launch, space};
 pub use crate::heads::{Bias, Extremes, Half, Keys, Options, Shape, Split, parts};
@@ -27,8 +27,8 @@ pub struct Results<T: Float> {
 }
 
 /// Where tokens are: at most `queries` and `keys` of a sequence; all keys are `key_rows` rows. Those of a sequence lie between two starts,
-/// or are the first of its length, or are in the `pages` pages of its table; the tables of all sequences have `entries`. A query sees keys that are nearer than `window`, and `every`
-/// keys are a part.
+/// or are the first of its length, or are in the `pages` pages of its table; the tables of all sequences have `entries`. A query sees keys
+/// that are nearer than `window`, and `every` keys are a part.
 #[derive(Clone, Copy, KernelArguments)]
 pub struct Tokens {
     pub(crate) queries: Scalar<i32>,

@@ -210,8 +210,8 @@ impl DeviceRange {
     /// While an iteration runs, loads of the next `stages - 1` are copied to shared memory. These are
     /// the loads of tiles whose offsets and masks, and the conditions of `if`s around them, follow
     /// from the index, from what the loop does not change, from carried values that only such
-    /// numbers advance, and from single numbers that are loaded by such offsets, as entries of a table
-    /// are. Other loads stay where they are, as do those of arguments that the loop
+    /// numbers advance, and from single numbers that are loaded by such offsets and need no check, as
+    /// elements of a tensor. Other loads stay where they are, as do those of arguments that the loop
     /// writes, those that every iteration repeats, and those in an inner loop, which has stages of
     /// its own. So do loads of which a lane accesses fewer than 4 bytes at once.
     ///

@@ -26,8 +26,11 @@ impl Lowering<'_> {
                 .or(step.multiple().map(|(_, factor)| factor));
             factor.is_some_and(|it| it >= 0)
         };
+        if !steps.iter().all(goes_on) {
+            return Ok(None);
+        }
         let ends = self.mask_ends(mask)?;
-        if ends.is_empty() || !steps.iter().all(goes_on) {
+        if ends.is_empty() {
             return Ok(None);
         }
         let shape = self.block.ty(tile.offsets).shape;

@@ -136,8 +136,8 @@ fn runs_of_products(func: &Func, body: &[Inst]) -> Vec<usize> {
 
 /// The first instruction of those before a loop in its region that these may stand before: behind what they use, behind
 /// other loops and what those leave under way, behind all beside which the program may end, behind what may write what they
-/// load, and behind copies that are waited for before the loop, which come first as they are needed first. A product alone is no reason: copies are under way while it waits for
-/// its own operands.
+/// load, and behind copies that are waited for before the loop, which come first as they are needed first. A product alone is no reason:
+/// copies are under way while it waits for its own operands.
 fn earliest(func: &Func, around: Inst, insts: &[Inst], may_end: MayEnd<'_>) -> Inst {
     let mut used = BTreeSet::new();
     let mut uses = |inst: Inst| used.extend(func.op(inst).operands());
