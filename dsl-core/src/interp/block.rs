@@ -268,7 +268,7 @@ impl<'a> Machine<'a> {
             TileOp::Load(op) => self.load(inst, op)?,
             TileOp::LoadBox(op) => {
                 let numbers = [&op.origin[..], &op.extents, &op.strides];
-                self.in_box(inst, op.base, numbers, self.shape(results[0]))?
+                self.in_box(inst, op.base, numbers, (op.along, self.shape(results[0])))?
             }
             TileOp::StoreBox(op) => return self.store_box(inst, op).map(|()| Vec::new()),
             TileOp::Store(op) => return self.store(inst, op).map(|()| Vec::new()),

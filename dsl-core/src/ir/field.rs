@@ -194,6 +194,21 @@ optional_word_field! {
     Scope: "scope: `program` or `system`";
 }
 
+impl Field for Option<Axis> {
+    fn write(&self, name: &str, writer: &mut dyn FieldWriter) {
+        if let Some(axis) = self {
+            axis.write(name, writer);
+        }
+    }
+    fn read(name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
+        let Some(text) = reader.optional_attribute(name)? else {
+            return Ok(None);
+        };
+        let axis = text.parse().map(Axis);
+        axis.map(Some).map_err(|_| ReadError::no(&text, "axis"))
+    }
+}
+
 /// Fields whose text is one word.
 macro_rules! word_field {
     ($($Kind:ty: $write:expr, $read:expr, $expected:literal;)*) => { $(

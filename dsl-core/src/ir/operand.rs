@@ -78,6 +78,9 @@ const CHUNK: u32 = 128;
 /// Bytes of the pieces that bulk copies move, and that are mixed in a chunk.
 pub const PIECE: u32 = 16;
 
+/// Log2 of the rows among which bulk copies exchange pieces of 16 bytes. A box, and each part of one, has no fewer.
+pub const PIECE_ROW_BITS: u32 = 3;
+
 /// Log2 of the elements of this type along the contiguous axis of a chunk.
 #[must_use]
 pub const fn chunk_bits(operand: DType) -> u32 {

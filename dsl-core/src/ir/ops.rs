@@ -72,7 +72,7 @@ macro_rules! for_each_op {
             /// Starts to copy what `load_box` reads to a slot (`i32`), all at once and not by lanes. Nobody may touch the slot
             /// until the copy has been waited for. Where `released` (`i32`) is given, it starts once all warps have released
             /// the slot so many times.
-            CopyBox "copy_box" { base: Value, origin: Values, extents: Values, strides: Values, buffer: Value, slot: Value, released: Option<Value> } -> none is [reads writes];
+            CopyBox "copy_box" { base: Value, origin: Values, extents: Values, strides: Values, along: Option<Axis>, buffer: Value, slot: Value, released: Option<Value> } -> none is [reads writes];
             /// Waits until boxes have filled a slot (`i32`) `turn + 1` times (`i32`). The last of them is then to be seen by
             /// who waits.
             WaitBox "wait_box" { buffer: Value, slot: Value, turn: Value } -> none is [convergent writes];
@@ -186,9 +186,10 @@ macro_rules! for_each_op {
             /// is a hint to a GPU, here and in all accesses, and never changes bits.
             Load "load" { base: Value, offsets: Value, mask: Option<Value>, other: Option<Value>, cache: Option<Cache> } -> one is [reads];
             /// Reads the tile whose first element has the index `origin` of the array at `base`, with these extents and
-            /// strides in elements, outermost axis first; zero bits where an index is not in the extent of its axis. What
-            /// a launch has shown of the array is in `passes::boxes`; so no launch checks it.
-            LoadBox "load_box" { base: Value, origin: Values, extents: Values, strides: Values, cache: Option<Cache> } -> stated is [reads];
+            /// strides in elements, outermost axis first; zero bits where an index is not in the extent of its axis. With
+            /// `along` the tile is put together of parts along that axis, equally many elements each, and `origin` has an index for each axis
+            /// of the first part, then of the next. What a launch has shown of the array is in `passes::boxes`; so no launch checks it.
+            LoadBox "load_box" { base: Value, origin: Values, extents: Values, strides: Values, along: Option<Axis>, cache: Option<Cache> } -> stated is [reads];
             /// Writes `base[offsets]` where the mask holds. Of two equal offsets the higher element
             /// index wins.
             Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value>, cache: Option<Cache> } -> none is [writes];

@@ -9,7 +9,7 @@ use crate::ir::DType;
 use crate::ir::index_map::dim_offset;
 pub use crate::ir::operand::Side;
 use crate::ir::operand::{
-    chunk_bits, is_multiplied_by_groups_alone, may_be_transposed, piece_bits,
+    PIECE_ROW_BITS, chunk_bits, is_multiplied_by_groups_alone, may_be_transposed, piece_bits,
 };
 
 /// Log2 of the rows of one instruction.
@@ -60,7 +60,7 @@ pub fn chunked_slot(dim_bits: &[u32], inner: usize, dtype: DType) -> Option<Line
     let outer = 1 - inner;
     let [inner_bits, outer_bits] = [inner, outer].map(|axis| [rows, columns][axis]);
     let (own, piece) = (chunk_bits(dtype), piece_bits(dtype));
-    if inner_bits < piece || outer_bits < 3 {
+    if inner_bits < piece || outer_bits < PIECE_ROW_BITS {
         return None;
     }
     let bit = |axis: usize, bit: u32| match bit < dim_bits[axis] {
@@ -68,8 +68,8 @@ pub fn chunked_slot(dim_bits: &[u32], inner: usize, dtype: DType) -> Option<Line
         false => 0,
     };
     let low = (0..own).map(|at| bit(inner, at));
-    let mixed = (0..3).map(|at| bit(outer, at) | bit(inner, at + piece));
-    let high = (3..outer_bits).map(|at| bit(outer, at));
+    let mixed = (0..PIECE_ROW_BITS).map(|at| bit(outer, at) | bit(inner, at + piece));
+    let high = (PIECE_ROW_BITS..outer_bits).map(|at| bit(outer, at));
     let chunks = (own..inner_bits).map(|at| bit(inner, at));
     let all = low.chain(mixed).chain(high).chain(chunks).collect();
     LinearLayout::new(dim_bits.to_vec(), all, Vec::new(), Vec::new()).ok()

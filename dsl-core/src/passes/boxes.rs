@@ -5,13 +5,16 @@
 //! each index that it is in an extent. What the copies ask of a launch beside, [`Boxes`](crate::launch::Boxes) says.
 
 mod made;
+mod parts;
 mod stores;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::dce::dce;
+use parts::Along;
+
+use super::dce::{dce, drop_unused};
 use super::indices::Indices;
 use super::linear::Linear;
 use super::mask_axes::MaskAxes;
@@ -35,6 +38,8 @@ struct Array {
     extents: Vec<Linear>,
     strides: Vec<Linear>,
     ends: Vec<End>,
+    /// Where the tile has several parts, each with an origin.
+    along: Option<Along>,
 }
 
 /// What a mask says beside the extents: the box is touched up to an index along one of its axes.
@@ -121,7 +126,10 @@ pub fn raise_boxes(func: &mut Func, share: Share) {
             indices: Indices::given(func, Some(Range { low, high })),
         };
         let operands = operands(func, share).into_iter();
-        let arrays = operands.filter_map(|(load, of)| Some((load, known.array(load, of)?)));
+        let arrays = operands.filter_map(|(load, of)| {
+            let array = known.array(load, of);
+            Some((load, array.or_else(|| known.in_parts(load, of))?))
+        });
         let stores = stores::results(func, share).into_iter();
         let stores = stores.filter_map(|store| Some((store, known.stored(store, share)?)));
         arrays.chain(stores).collect::<BTreeMap<Inst, Array>>()
@@ -130,6 +138,8 @@ pub fn raise_boxes(func: &mut Func, share: Share) {
         return;
     }
     func.keep_sites();
+    let along = found.values().filter_map(|it| it.along.as_ref());
+    let parts: BTreeSet<Inst> = along.flat_map(|it| it.parts.clone()).collect();
     let mut branches = Vec::new();
     for region in func.all_regions() {
         for inst in std::mem::take(&mut func.region_mut(region).insts) {
@@ -141,9 +151,10 @@ pub fn raise_boxes(func: &mut Func, share: Share) {
             }
         }
     }
-    if !branches.is_empty() {
+    if !branches.is_empty() || !parts.is_empty() {
         // What boxes need no more keeps nothing out of a branch.
         dce(func);
+        drop_unused(func, &|_, inst| parts.contains(&inst));
     }
     for (region, masked) in branches {
         made::sink(func, region, masked);
@@ -169,7 +180,7 @@ pub fn expand_boxes(func: &mut Func, keep: &dyn Fn(&Func, Inst) -> bool) {
     }
 }
 
-/// The loads, or boxes, that are operands of products by groups of so many warps, and nothing else, where a number counts how
+/// What makes the tiles that are operands of products by groups of so many warps, and nothing else, where a number counts how
 /// often they run: with the product, or once before it.
 fn operands(
     func: &Func,
@@ -313,9 +324,14 @@ impl Known<'_> {
             return None;
         }
         let array = self.in_box(op.offsets, op.mask?)?;
-        let shape = self.func.ty(op.offsets).shape;
-        operand_slot(&dim_bits(&shape), array.inner()?, of)?;
-        array.ends.is_empty().then_some(array)
+        let fits = self.fits(op.offsets, array.inner()?, of);
+        (fits && array.ends.is_empty()).then_some(array)
+    }
+
+    /// Whether there is a slot for a tile of this shape, of which elements along `inner` are contiguous.
+    fn fits(&self, tile: Value, inner: usize, of: Multiplied) -> bool {
+        let shape = self.func.ty(tile).shape;
+        operand_slot(&dim_bits(&shape), inner, of).is_some()
     }
 
     /// The array of which offsets with a mask are a box.
@@ -344,6 +360,7 @@ impl Known<'_> {
             extents,
             strides,
             ends,
+            along: None,
         })
     }
 

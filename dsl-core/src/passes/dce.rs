@@ -1,5 +1,7 @@
 //! Removes instructions whose results nothing needs.
 
+use std::collections::BTreeSet;
+
 use crate::entity::{Entity, EntityMap};
 use crate::ir::{Carried, Func, Inst, Op, Region, Trait, Value, op};
 
@@ -13,6 +15,24 @@ pub fn dce(func: &mut Func) {
         if !drop_results(func, &live) {
             return;
         }
+    }
+}
+
+/// Takes out what `is_such` says where nothing uses its results, whatever effect it has.
+pub fn drop_unused(func: &mut Func, is_such: &dyn Fn(&Func, Inst) -> bool) {
+    let mut used = BTreeSet::new();
+    for inst in func.all_insts() {
+        func.op(inst).visit_operands(&mut |value| {
+            used.insert(value);
+        });
+    }
+    for region in func.all_regions() {
+        let mut insts = std::mem::take(&mut func.region_mut(region).insts);
+        insts.retain(|&inst| {
+            let is_used = func.inst(inst).results.iter().any(|it| used.contains(it));
+            is_used || !is_such(func, inst)
+        });
+        func.region_mut(region).insts = insts;
     }
 }
 

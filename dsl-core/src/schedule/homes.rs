@@ -5,7 +5,7 @@ mod copied;
 
 use std::collections::BTreeMap;
 
-use self::copied::{buffer_of, copy_of, without_copied};
+use self::copied::{buffer_of, copy_of};
 use super::append::Appender;
 use super::form::{held_operand, is_of_groups};
 use super::nest::{is_counted, loops_around, runs_before};
@@ -15,6 +15,7 @@ use crate::ir::op::Control;
 use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Type, Value, op};
 use crate::layout::LinearLayout;
 use crate::layout::group::Multiplied;
+use crate::passes::dce::drop_unused;
 use crate::target::Gpu;
 
 /// Makes `dot_slots` of each `dot` whose result lies as groups of warps have it. An operand that lanes have as a product takes it
@@ -42,7 +43,9 @@ pub fn homes(func: PlacedFunc, gpu: &Gpu, may_end: MayEnd<'_>) -> Result<PlacedF
     };
     let body = func.body();
     homes.region(&mut func, body);
-    without_copied(&mut func);
+    drop_unused(&mut func, &|func, inst| {
+        matches!(func.op(inst), Op::LoadBox(_))
+    });
     PlacedFunc::new(func)
 }
 

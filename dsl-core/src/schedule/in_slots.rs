@@ -4,8 +4,8 @@
 use super::form::{Place, product_bits};
 use crate::diagnostic::{Diagnostic, Loc};
 use crate::ir::index_map::dim_bits;
-use crate::ir::operand::{chunk_bits, group_sum};
-use crate::ir::{DType, Func, Inst, Op, Value, op};
+use crate::ir::operand::{PIECE_ROW_BITS, chunk_bits, group_sum};
+use crate::ir::{Axis, DType, Func, Inst, Op, Shape, Value, op};
 use crate::launch::inner_axis;
 use crate::layout::LinearLayout;
 use crate::layout::group::{
@@ -31,11 +31,19 @@ pub(super) fn check(
 ) -> Result<(), Diagnostic> {
     let op = func.op(inst);
     if let Op::CopyBox(op) = op {
-        boxed(func, "copy_box", op.buffer, &op.strides)
+        boxed(func, "copy_box", op.buffer, &op.strides)?;
+        of_rows(
+            (func, &op.strides),
+            &op.origin,
+            op.along,
+            func.ty(op.buffer).shape,
+        )
     } else if let Op::CopySlot(op) = op {
         boxed(func, "copy_slot", op.buffer, &op.strides)
     } else if let Op::LoadBox(op) = op {
-        loaded(func, op)
+        loaded(func, op)?;
+        let ty = func.ty(func.inst(inst).results[0]);
+        of_rows((func, &op.strides), &op.origin, op.along, ty.shape)
     } else if let Op::StoreBox(op) = op {
         stored(func, op)
     } else if let Op::CopyLanes(op) = op {
@@ -83,6 +91,28 @@ fn boxed(func: &Func, name: &str, buffer: Value, strides: &[Value]) -> Result<()
         Some(asked) => format!("give the buffer the layout `{}`", layout_text(&asked)),
         None => too_few(bits, contiguous, dtype),
     };
+    Err(wrong(message, note))
+}
+
+/// Parts of a box are along the axis that is not contiguous in memory, and have the rows among which pieces are exchanged.
+fn of_rows(
+    (func, strides): (&Func, &[Value]),
+    origin: &[Value],
+    along: Option<Axis>,
+    shape: Shape,
+) -> Result<(), Diagnostic> {
+    let Some(along) = along.map(Axis::index) else {
+        return Ok(());
+    };
+    let rows = shape.extent(along) * shape.rank() / origin.len();
+    if inner_axis(func, strides) != Some(along) && rows >= 1 << PIECE_ROW_BITS {
+        return Ok(());
+    }
+    let least = 1 << PIECE_ROW_BITS;
+    let message = format!("a box has parts of {rows} elements along axis {along}");
+    let note = format!(
+        "bulk copies bring parts of {least} elements or more along the axis whose stride is no constant 1: take fewer parts, or let lanes copy"
+    );
     Err(wrong(message, note))
 }
 

@@ -158,7 +158,7 @@ impl Machine<'_> {
             }
         }
         let numbers = [&op.origin[..], &op.extents, &op.strides];
-        let elements = self.in_box(inst, op.base, numbers, self.shape(op.buffer))?;
+        let elements = self.in_box(inst, op.base, numbers, (op.along, self.shape(op.buffer)))?;
         *self.shared.turns.entry(place).or_default() += 1;
         self.shared.boxes.push(Copy {
             inst,
@@ -188,7 +188,7 @@ impl Machine<'_> {
         let place = self.slot(inst, op.buffer, op.slot)?;
         let elements = self.in_slot(inst, op.buffer, op.slot)?;
         let numbers = [&op.origin[..], &op.extents, &op.strides];
-        let to = self.box_places(numbers, self.shape(op.buffer));
+        let to = self.box_places(numbers, (None, self.shape(op.buffer)));
         self.shared.leaving.push_back(Leaving {
             inst,
             place,

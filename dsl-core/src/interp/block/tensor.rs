@@ -4,7 +4,7 @@ use super::{Fault, Machine};
 use crate::interp::elements::Elements;
 use crate::interp::memory::{Buffer, Update};
 use crate::ir::op::TensorOp;
-use crate::ir::{Inst, Shape, Value, op, unflatten};
+use crate::ir::{Axis, Inst, Shape, Value, op, unflatten};
 
 impl Machine<'_> {
     pub(super) fn tensor(&mut self, inst: Inst, op: TensorOp<'_>) -> Result<Vec<Elements>, Fault> {
@@ -65,16 +65,16 @@ impl Machine<'_> {
         inst: Inst,
         base: Value,
         numbers: [&[Value]; 3],
-        shape: Shape,
+        (along, shape): (Option<Axis>, Shape),
     ) -> Result<Elements, Fault> {
-        let inside = self.box_places(numbers, shape);
+        let inside = self.box_places(numbers, (along, shape));
         let place = |element: usize| inside[element];
         self.gathered(inst, base, shape.elements(), &place, &Elements::uniform(0))
     }
 
     pub(super) fn store_box(&mut self, inst: Inst, op: &op::StoreBox) -> Result<(), Fault> {
         let numbers = [&op.origin[..], &op.extents, &op.strides];
-        let places = self.box_places(numbers, self.shape(op.value));
+        let places = self.box_places(numbers, (None, self.shape(op.value)));
         let value = self.read(op.value);
         self.put(inst, op.base, &places, &value)
     }
@@ -83,10 +83,10 @@ impl Machine<'_> {
     pub(super) fn box_places(
         &self,
         [origin, extents, strides]: [&[Value]; 3],
-        shape: Shape,
+        of: (Option<Axis>, Shape),
     ) -> Vec<Option<i64>> {
         let axis = |at: usize| (self.index(extents[at]), self.index(strides[at]));
-        self.places(&axis, origin, shape)
+        self.places(&axis, origin, of)
     }
 
     /// Writes each element that has an offset.
@@ -128,21 +128,29 @@ impl Machine<'_> {
         let rank = shape.rank();
         let axis = |at: usize| (number(1 + at), number(1 + rank + at));
         let start = number(1 + 2 * rank);
-        let places = self.places(&axis, origin, shape).into_iter();
+        let places = self.places(&axis, origin, (None, shape)).into_iter();
         places
             .map(|place| Some(place?.wrapping_add(start)))
             .collect()
     }
 
-    /// The offset of each element of a tile; `None` outside of an array with these extents and strides.
+    /// The offset of each element of a tile, with an origin for each of its parts along an axis; `None` outside of an array with these
+    /// extents and strides.
     fn places(
         &self,
         axis: &dyn Fn(usize) -> (i64, i64),
         origin: &[Value],
-        shape: Shape,
+        (along, shape): (Option<Axis>, Shape),
     ) -> Vec<Option<i64>> {
+        let rank = shape.rank();
         let offset = |element: usize| {
-            let steps = unflatten(&shape, element);
+            let mut steps = unflatten(&shape, element);
+            let mut origin = origin;
+            if let Some(along) = along.map(Axis::index) {
+                let part = shape.extent(along) * rank / origin.len();
+                origin = &origin[steps[along] / part * rank..];
+                steps[along] %= part;
+            }
             let mut offset = 0_i64;
             for (at, step) in steps.into_iter().enumerate() {
                 let index = self.index(origin[at]).wrapping_add(step as i64);

@@ -19,7 +19,7 @@ impl Rules<'_> {
                     self.expect("released", self.ty(released), Type::scalar(DType::I32))?;
                 }
                 let numbers = [&op.origin[..], &op.extents, &op.strides];
-                self.array_box(op.base, numbers, moved)?;
+                self.array_box(op.base, numbers, op.along, moved)?;
                 self.only_read(op.base).map(|()| Vec::new())
             }
             SlotOp::WaitBox(op) => {
@@ -32,7 +32,8 @@ impl Rules<'_> {
             SlotOp::CopySlot(op) => {
                 let moved = self.slot(op.buffer, op.slot)?;
                 let numbers = [&op.origin[..], &op.extents, &op.strides];
-                self.array_box(op.base, numbers, moved).map(|()| Vec::new())
+                self.array_box(op.base, numbers, None, moved)
+                    .map(|()| Vec::new())
             }
             SlotOp::WaitSlots(op) => self.wait_slots(op.pending).map(|()| Vec::new()),
             SlotOp::WaitWritten(op::WaitWritten {}) => Ok(Vec::new()),

@@ -2,7 +2,7 @@
 
 use super::expect::Rules;
 use crate::ir::op::TensorOp;
-use crate::ir::{Element, MAX_RANK, Shape, Space, Type, Value, op};
+use crate::ir::{Axis, Element, MAX_RANK, Shape, Space, Type, Value, op};
 
 impl Rules<'_> {
     /// The results of an op of tensors.
@@ -63,11 +63,13 @@ impl Rules<'_> {
         self.indices("an origin", origin, usize::from(rank))
     }
 
-    /// That a tile is a box of an array in global memory, with an origin, an extent and a stride for each axis.
+    /// That a tile is a box of an array in global memory, with an origin, an extent and a stride for each axis; along one there may be
+    /// several parts, each with an origin.
     pub(super) fn array_box(
         self,
         base: Value,
         [origin, extents, strides]: [&[Value]; 3],
+        along: Option<Axis>,
         moved: Type,
     ) -> Result<(), String> {
         let (dtype, space) = self.pointer(base)?;
@@ -78,7 +80,22 @@ impl Rules<'_> {
         if moved.dtype() != Some(dtype) || rank == 0 {
             return Err(format!("`{moved}` is no box of `{dtype}`"));
         }
-        self.indices("an origin", origin, rank)?;
+        match along {
+            None => self.indices("an origin", origin, rank)?,
+            Some(axis) => {
+                let parts = origin.len() / rank;
+                let extent = moved.shape.dims().get(axis.index()).copied();
+                if !extent.is_some_and(|extent| parts.is_power_of_two() && parts <= extent) {
+                    return Err(format!(
+                        "`{moved}` has no {parts} parts along axis {}: their number is a power of two, at most the extent",
+                        axis.0
+                    ));
+                }
+                for origin in origin.chunks(rank) {
+                    self.indices("an origin", origin, rank)?;
+                }
+            }
+        }
         self.indices("an extent", extents, rank)?;
         self.indices("a stride", strides, rank)
     }
@@ -86,13 +103,13 @@ impl Rules<'_> {
     pub(super) fn load_box(self, op: &op::LoadBox, to: Type) -> Result<(), String> {
         let numbers = [&op.origin[..], &op.extents, &op.strides];
         self.loads(op.cache)?;
-        self.array_box(op.base, numbers, to)
+        self.array_box(op.base, numbers, op.along, to)
     }
 
     pub(super) fn store_box(self, op: &op::StoreBox) -> Result<(), String> {
         let numbers = [&op.origin[..], &op.extents, &op.strides];
         self.stores(op.cache)?;
-        self.array_box(op.base, numbers, self.ty(op.value))
+        self.array_box(op.base, numbers, None, self.ty(op.value))
     }
 
     fn tile_load(self, op: &op::TileLoad, to: Type) -> Result<(), String> {

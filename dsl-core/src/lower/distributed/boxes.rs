@@ -1,5 +1,5 @@
 //! Boxes of arrays that bulk copies bring to slots of shared memory, and take from there. Each slot that is filled has a barrier whose phases count what
-//! has come: the first warp starts a copy, all wait for its phase. Buffers that are filled together share it. Where warps release
+//! has come: the first warp starts a copy, or each of several a part of one, all wait for its phase. Buffers that are filled together share it. Where warps release
 //! slots, each has a second barrier, at which they all arrive, and for which the first warp waits before it fills the slot anew.
 
 mod buffers;
@@ -32,6 +32,8 @@ pub(super) struct Phases {
     filled: Value,
     /// Those that warps arrive at.
     released: Option<Value>,
+    /// How many warps have started the last box, and have waited for the slot.
+    shares: u32,
 }
 
 /// How a tile in a slot is cut into copies.
@@ -50,8 +52,9 @@ struct Parts {
     /// The buffer, and where the slot begins in it.
     memory: Value,
     start: Value,
-    /// The index of the first element, of the axis that is not contiguous and of the one that is.
-    corner: [Value; 2],
+    /// The index of the first element, of the axis that is not contiguous and of the one that is: of parts of so many rows.
+    corners: Vec<[Value; 2]>,
+    rows: u32,
     /// The steps of its [`Cut`].
     steps: Vec<([u32; 2], u32)>,
 }
@@ -123,7 +126,14 @@ impl Lowering<'_> {
         let filled = shared.unwrap_or_else(|| self.in_shared(DType::U64, slots.into()));
         let is_released = is_released(self.block, buffer);
         let released = is_released.then(|| self.in_shared(DType::U64, slots.into()));
-        self.phases.insert(buffer, Phases { filled, released });
+        self.phases.insert(
+            buffer,
+            Phases {
+                filled,
+                released,
+                shares: 1,
+            },
+        );
         let warps = i64::from(self.block.warps);
         let own = shared.is_none().then_some((filled, 1));
         let released = released.map(|word| (word, warps));
@@ -134,9 +144,13 @@ impl Lowering<'_> {
         &mut self,
         fill: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
+        self.by_warp(0, fill)
+    }
+
+    fn by_warp(&mut self, number: u32, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let warp = self.builder.value(Op::WarpId(op::WarpId {}));
-        let first = self.builder.int32(0);
-        let condition = self.builder.compare(CompareOp::Eq, warp, first);
+        let own = self.builder.int32(number.cast_signed());
+        let condition = self.builder.compare(CompareOp::Eq, warp, own);
         self.only_where(condition, fill)
     }
 
@@ -191,14 +205,26 @@ impl Lowering<'_> {
         Some((word, phase))
     }
 
-    /// How the tiles in slots of a buffer are cut.
-    fn cut(&self, buffer: Value) -> Cut {
+    /// How many warps start a box: each some parts, if the slot is its own or others of them have waited for it with the first box there.
+    fn shares_of(&mut self, buffer: Value, parts: &Parts) -> u32 {
+        let first = self.box_buffers.filled_with(buffer).first();
+        let first = first.filter(|&&first| first != buffer);
+        let most = first.map_or(self.block.warps, |&first| self.phases_of(first).shares);
+        let shares = most.min(parts.corners.len() as u32);
+        if let Some(phases) = self.phases.get_mut(&buffer) {
+            phases.shares = shares;
+        }
+        shares
+    }
+
+    /// How the tiles in slots of a buffer are cut, that are put together of so many parts.
+    fn cut(&self, buffer: Value, count: u32) -> Cut {
         let (dtype, _) = self.of_buffer(buffer);
         let layout = self.layout(buffer);
         let inner = box_axis(&layout, dtype);
         let inner = inner.expect("broken invariant: a box is copied between memory and chunks");
         let [rows, columns] = [1 - inner, inner].map(|axis| 1_u32 << layout.dim_bits()[axis]);
-        let (own_rows, chunk) = (rows.min(MOST_ROWS), 1 << chunk_bits(dtype));
+        let (own_rows, chunk) = ((rows / count).min(MOST_ROWS), 1 << chunk_bits(dtype));
         let firsts = (0..columns).step_by(chunk as usize);
         let steps = firsts.flat_map(|first| {
             let parts = (0..rows).step_by(own_rows as usize);
@@ -211,20 +237,25 @@ impl Lowering<'_> {
         }
     }
 
-    /// The copies of which a box of an array is made, between memory and the slot that begins at `start` of a buffer.
+    /// The copies of which a box of an array is made, between memory and the slot that begins at `start` of a buffer. Each of its parts
+    /// has an origin.
     fn parts(
         &mut self,
         (buffer, start): (Value, Value),
         base: Value,
         [origin, extents, strides]: [&[Value]; 3],
     ) -> Parts {
+        let count = origin.len() / extents.len();
         let Cut {
             inner,
             shape,
             steps,
-        } = self.cut(buffer);
+        } = self.cut(buffer, count as u32);
         let order = [1 - inner, inner];
-        let corner = order.map(|axis| self.scalar(origin[axis]));
+        let corners = origin.chunks(extents.len());
+        let corners = corners.map(|origin| order.map(|axis| self.scalar(origin[axis])));
+        let corners = corners.collect();
+        let rows = 1 << self.layout(buffer).dim_bits()[order[0]];
         let map = Op::TensorMap(op::TensorMap {
             base: self.scalar(base),
             extents: order.map(|axis| self.scalar(extents[axis])).to_vec(),
@@ -236,16 +267,26 @@ impl Lowering<'_> {
             map: self.builder.value(map),
             memory: self.scalar(buffer),
             start,
-            corner,
+            corners,
+            rows: rows / count as u32,
             steps,
         }
     }
 
-    /// Emits each copy of a box: from its corner there, and its place in the slot.
-    fn each_part(&mut self, parts: &Parts, mut copy: impl FnMut(&Parts, Vec<Value>, Value) -> Op) {
-        let [row, column] = parts.corner;
-        for &(steps, place) in &parts.steps {
-            let steps = steps.map(|step| self.builder.index(step.into()));
+    /// Emits each copy of a share of the parts of a box, which is those that leave this rest: from its corner there, and its place in the slot.
+    fn each_part(
+        &mut self,
+        parts: &Parts,
+        [share, shares]: [u32; 2],
+        mut copy: impl FnMut(&Parts, Vec<Value>, Value) -> Op,
+    ) {
+        for &([first, along], place) in &parts.steps {
+            let part = first / parts.rows;
+            if part % shares != share {
+                continue;
+            }
+            let [row, column] = parts.corners[part as usize];
+            let steps = [first % parts.rows, along].map(|step| self.builder.index(step.into()));
             let origin = [
                 self.builder.add(row, steps[0]),
                 self.builder.add(column, steps[1]),
@@ -263,7 +304,7 @@ impl Lowering<'_> {
         let numbers = [&op.origin[..], &op.extents, &op.strides];
         let parts = self.parts((op.buffer, start), op.base, numbers);
         self.by_first_warp(|this| {
-            this.each_part(&parts, |parts, origin, offset| {
+            this.each_part(&parts, [0, 1], |parts, origin, offset| {
                 Op::CopyOut(op::CopyOut {
                     map: parts.map,
                     origin,
@@ -283,7 +324,7 @@ impl Lowering<'_> {
             };
             Some(op.buffer)
         });
-        let copies = buffers.map(|buffer| self.cut(buffer).steps.len() as i64);
+        let copies = buffers.map(|buffer| self.cut(buffer, 1).steps.len() as i64);
         // The last copies, whichever these are, are at least so many.
         let each = copies.min();
         let pending = op.pending * each.unwrap_or(0);
@@ -315,30 +356,34 @@ impl Lowering<'_> {
         let word = self.phases_of(op.buffer).filled;
         let at = self.scalar(op.slot);
         let release = self.last_release(op);
-        self.by_first_warp(|this| {
-            if let Some((word, phase)) = release {
-                let wait = Op::MbarrierWait(op::MbarrierWait { word, at, phase });
-                this.builder.emit(wait, &[]);
-            }
-            if together.first() == Some(&op.buffer) {
-                let expect = Op::MbarrierExpect(op::MbarrierExpect { word, at, bytes });
-                this.builder.emit(expect, &[]);
-            }
-            this.each_part(&parts, |parts, origin, offset| {
-                Op::CopyIn(op::CopyIn {
-                    map: parts.map,
-                    origin,
-                    target: parts.memory,
-                    offset,
-                    word,
-                    at,
-                })
-            });
-            if together.last() == Some(&op.buffer) {
-                let arrive = Op::MbarrierArrive(op::MbarrierArrive { word, at });
-                this.builder.emit(arrive, &[]);
-            }
-            Ok(())
-        })
+        let shares = self.shares_of(op.buffer, &parts);
+        for share in 0..shares {
+            self.by_warp(share, |this| {
+                if let Some((word, phase)) = release {
+                    let wait = Op::MbarrierWait(op::MbarrierWait { word, at, phase });
+                    this.builder.emit(wait, &[]);
+                }
+                if share == 0 && together.first() == Some(&op.buffer) {
+                    let expect = Op::MbarrierExpect(op::MbarrierExpect { word, at, bytes });
+                    this.builder.emit(expect, &[]);
+                }
+                this.each_part(&parts, [share, shares], |parts, origin, offset| {
+                    Op::CopyIn(op::CopyIn {
+                        map: parts.map,
+                        origin,
+                        target: parts.memory,
+                        offset,
+                        word,
+                        at,
+                    })
+                });
+                if share == 0 && together.last() == Some(&op.buffer) {
+                    let arrive = Op::MbarrierArrive(op::MbarrierArrive { word, at });
+                    this.builder.emit(arrive, &[]);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 }

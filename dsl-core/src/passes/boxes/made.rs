@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Array;
 use crate::builder::Builder;
 use crate::diagnostic::Loc;
-use crate::ir::{Func, Inst, Op, Region, Trait, Value, op};
+use crate::ir::{Axis, Func, Inst, Op, Region, Shape, Trait, Value, op};
 use crate::passes::expand_tiles::place;
 
 /// Appends the numbers of an array and an access to a box of it; where the box may end before the array, in a branch, beside one with
@@ -27,31 +27,14 @@ pub(super) fn raised(
         }
         (numbers, whole)
     });
-    let boxed = if let Op::Load(op::Load { base, cache, .. }) = *func.op(access) {
-        Op::LoadBox(op::LoadBox {
-            base,
-            origin,
-            extents,
-            strides,
-            cache,
-        })
-    } else if let Op::Store(op::Store {
-        base, value, cache, ..
-    }) = *func.op(access)
-    {
-        Op::StoreBox(op::StoreBox {
-            base,
-            origin,
-            extents,
-            strides,
-            value,
-            cache,
-        })
-    } else {
-        return None;
-    };
+    // What puts a tile of several parts together becomes the load of them all.
+    let from = array.along.as_ref().map_or(access, |it| it.parts[0]);
+    let along = array.along.as_ref().map(|it| it.axis);
+    let boxed = boxed(func.op(from), [origin, extents, strides], along)?;
     let Some(whole) = whole else {
-        func.inst_mut(access).op = boxed;
+        let (site, loc) = (func.inst(from).site, func.inst(from).loc.clone());
+        let data = func.inst_mut(access);
+        (data.op, data.site, data.loc) = (boxed, site, loc);
         func.region_mut(region).insts.push(access);
         return None;
     };
@@ -62,15 +45,47 @@ pub(super) fn raised(
             builder.func_mut().region_mut(region).insts.push(access);
             Vec::new()
         };
-        let boxed = |builder: &mut Builder| {
+        let by_box = |builder: &mut Builder| {
             let made = builder.emit(boxed, &[]);
             let site = builder.func().inst(access).site;
             builder.func_mut().inst_mut(made).site = site;
             Vec::new()
         };
-        builder.if_else(whole, boxed, masked);
+        builder.if_else(whole, by_box, masked);
     });
     branch
+}
+
+/// An access to a box in place of one with offsets and a mask.
+fn boxed(
+    access: &Op,
+    [origin, extents, strides]: [Vec<Value>; 3],
+    along: Option<Axis>,
+) -> Option<Op> {
+    if let &Op::Load(op::Load { base, cache, .. }) = access {
+        return Some(Op::LoadBox(op::LoadBox {
+            base,
+            origin,
+            extents,
+            strides,
+            along,
+            cache,
+        }));
+    }
+    let &Op::Store(op::Store {
+        base, value, cache, ..
+    }) = access
+    else {
+        return None;
+    };
+    Some(Op::StoreBox(op::StoreBox {
+        base,
+        origin,
+        extents,
+        strides,
+        value,
+        cache,
+    }))
 }
 
 /// Moves what stands before an `if` and only a branch of it needs into the branch.
@@ -113,12 +128,12 @@ pub(super) fn sink(func: &mut Func, region: Region, branch: Region) {
 /// Appends the offsets and the mask of a box, and makes it an access of them.
 pub(super) fn expanded(func: &mut Func, region: Region, inst: Inst) {
     let op = func.op(inst).clone();
-    let (origin, tensor, value, cache) = if let Op::LoadBox(op) = op {
+    let (origin, along, tensor, value, cache) = if let Op::LoadBox(op) = op {
         let array = (op.base, op.extents, op.strides);
-        (op.origin, array, None, op.cache)
+        (op.origin, op.along, array, None, op.cache)
     } else if let Op::StoreBox(op) = op {
         let array = (op.base, op.extents, op.strides);
-        (op.origin, array, Some(op.value), op.cache)
+        (op.origin, None, array, Some(op.value), op.cache)
     } else {
         return;
     };
@@ -132,6 +147,10 @@ pub(super) fn expanded(func: &mut Func, region: Region, inst: Inst) {
         offset: None,
     };
     let (offsets, mask) = within(func, region, inst, |builder| {
+        let origin = match along {
+            Some(along) => starts(builder, &origin, along.index(), shape),
+            None => origin,
+        };
         place(builder, &tensor, &origin, shape)
     });
     let mask = Some(mask);
@@ -151,6 +170,32 @@ pub(super) fn expanded(func: &mut Func, region: Region, inst: Inst) {
             cache,
         }),
     };
+}
+
+/// The index that a tile of several parts along an axis begins with along each axis: along that one a tile, with that from which an
+/// element would have its own index.
+fn starts(builder: &mut Builder, origins: &[Value], along: usize, shape: Shape) -> Vec<Value> {
+    let (rank, extent) = (shape.rank(), shape.extent(along) as i64);
+    let own = extent * rank as i64 / origins.len() as i64;
+    let end = extent;
+    let index = builder.value(Op::Arange(op::Arange { start: 0, end }));
+    let mut start: Option<Value> = None;
+    for (part, origin) in origins.chunks(rank).enumerate().rev() {
+        let before = builder.index(part as i64 * own);
+        let first = builder.sub(origin[along], before);
+        let first = builder.splat(first, builder.ty(index).shape);
+        start = Some(start.map_or(first, |behind| {
+            let own_end = {
+                let end = builder.index((part as i64 + 1) * own);
+                builder.splat(end, builder.ty(index).shape)
+            };
+            let inside = builder.lt(index, own_end);
+            builder.select(inside, first, behind)
+        }));
+    }
+    let mut starts = origins[..rank].to_vec();
+    starts[along] = start.expect("broken invariant: a tile has a part");
+    starts
 }
 
 /// Appends to a region what `fill` builds, at the place of an instruction.

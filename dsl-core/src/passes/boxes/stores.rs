@@ -7,7 +7,7 @@ use super::{Array, Known, Share, shared_by_groups};
 use crate::entity::EntityMap;
 use crate::ir::index_map::dim_bits;
 use crate::ir::op::Control;
-use crate::ir::operand::chunk_bits;
+use crate::ir::operand::{PIECE_ROW_BITS, chunk_bits};
 use crate::ir::{Cache, DType, Func, Inst, Op, Region, Shape, Trait, Value, op};
 use crate::launch::inner_axis;
 
@@ -16,9 +16,6 @@ const BESIDE: u64 = 1024;
 
 /// A result in a loop takes at most one part of so many of shared memory, which it shares with the operands of the next one.
 const PARTS_BESIDE_OPERANDS: u64 = 3;
-
-/// Log2 of the rows among which pieces of 16 bytes are exchanged.
-const ROW_BITS: u32 = 3;
 
 /// The stores of what follows from the sums of a product by groups of so many warps, element by element.
 pub(super) fn results(func: &Func, share: Share) -> Vec<Inst> {
@@ -85,7 +82,7 @@ fn loops_that_touch(func: &Func, base: Value) -> Vec<Vec<Region>> {
 /// be cut.
 fn fits((shape, inner, dtype): (Shape, usize, DType), in_loop: bool, share: Share) -> bool {
     let bits = dim_bits(&shape);
-    if bits.len() != 2 || bits[inner] < chunk_bits(dtype) || bits[1 - inner] < ROW_BITS {
+    if bits.len() != 2 || bits[inner] < chunk_bits(dtype) || bits[1 - inner] < PIECE_ROW_BITS {
         return false;
     }
     let cut = in_loop && inner == 1;

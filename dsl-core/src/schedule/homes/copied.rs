@@ -1,30 +1,10 @@
 //! Buffers for operands, and the copies of boxes that fill them.
 
-use std::collections::BTreeSet;
-
 use crate::ir::index_map::dim_bits;
 use crate::ir::{Element, Func, Op, Type, Value, op};
 use crate::launch::inner_axis;
 use crate::layout::group::{Multiplied, operand_slot};
 use crate::layout::{Holder, LinearLayout};
-
-/// Takes out the loads of boxes that copies have been made of.
-pub(super) fn without_copied(func: &mut Func) {
-    let mut used = BTreeSet::new();
-    for inst in func.all_insts() {
-        func.op(inst).visit_operands(&mut |value| {
-            used.insert(value);
-        });
-    }
-    for region in func.all_regions() {
-        let mut insts = std::mem::take(&mut func.region_mut(region).insts);
-        insts.retain(|&inst| {
-            let is_used = func.inst(inst).results.iter().any(|it| used.contains(it));
-            is_used || !matches!(func.op(inst), Op::LoadBox(_))
-        });
-        func.region_mut(region).insts = insts;
-    }
-}
 
 /// Copies a box to a slot.
 pub(super) fn copy_of(boxed: &op::LoadBox, buffer: Value, slot: Value) -> Op {
@@ -34,6 +14,7 @@ pub(super) fn copy_of(boxed: &op::LoadBox, buffer: Value, slot: Value) -> Op {
         origin: boxed.origin,
         extents: boxed.extents,
         strides: boxed.strides,
+        along: boxed.along,
         buffer,
         slot,
         released: None,
