@@ -4,9 +4,7 @@
 use exactile::prelude::*;
 
 use crate::attention_merge::{LOWEST, inverse, logarithm};
-use crate::key_tiles::{
-    Span, between, check_pages, held, keys_of, lie_beside, places_of, seen, spans,
-};
+use crate::key_tiles::{Span, between, check_pages, held, keys_of, runs_at, runs_of, seen, spans};
 
 pub use crate::attention_launch::{launch, space};
 pub use crate::heads::{Bias, Extremes, Half, Keys, Options, Shape, Split, parts};
@@ -112,22 +110,25 @@ pub fn attention<
     let mut sum = zeros::<f32>([M, 8]);
     let mut total = zeros::<f32>([M, D]);
     let mut extremes = [f64::NEG_INFINITY, f64::INFINITY].map(|it| full::<f32>([M], it));
-    let (ends, beside) = (seen(tokens, rows, N, CAUSAL), lie_beside(tokens, [PAGE, N]));
-    if beside {
+    let ends = seen(tokens, rows, N, CAUSAL);
+    let in_runs = runs_of(tokens, [PAGE, N]).is_some();
+    if in_runs {
         check_pages(tokens, rows.sequence, ends, PAGE);
     }
-    for Span { ends, whole } in spans(ends, count, N, [WHOLE, beside]) {
+    for Span { ends, whole } in spans(ends, count, N, [WHOLE, in_runs]) {
         // The last tile has nothing to run ahead of, whatever a schedule states.
-        let stages = if whole || !beside { 2 } else { 0 };
+        let stages = if whole || !in_runs { 2 } else { 0 };
         for first in range(ends[0], ends[1]).step(N).stages(stages) {
             let column = first + arange(0, N);
-            let key = places_of(tokens, rows, (first_key, first), [PAGE, N], TOGETHER);
-            let there = match whole {
-                true => (key >= 0) & (key < tokens.key_rows.to::<i64>()),
-                false => column < count,
-            };
-            let keys = held(k, (key, there, head), 0, [D, WIDTH, HEADS]);
-            let values = held(v, (key, there, head), 1, [D, WIDTH, HEADS]);
+            let runs = runs_at(
+                tokens,
+                rows,
+                (first_key, first),
+                [PAGE, N],
+                [whole, TOGETHER],
+            );
+            let keys = held(k, (&runs, head), 0, [D, WIDTH, HEADS]);
+            let values = held(v, (&runs, head), 1, [D, WIDTH, HEADS]);
             let logits = dot(queries, keys, zeros::<f32>([M, N]));
             let (logits, scale) = changed(logits, change, rows, slope, (column, tokens.keys));
             let logits = visible(logits, rows, tokens, (first, column), [CAUSAL, whole]);

@@ -115,16 +115,12 @@ impl<'a, T: Half> Launch<'a, T> {
         );
         // Of others bits follow the keys that are taken at a time.
         let free = !T::NARROW || options.greatest.is_some();
-        // How many keys lie beside each other: the greatest power of two that divides a page.
-        let beside = match options.keys {
-            Keys::Pages { page, .. } => 1 << page.trailing_zeros().min(7),
-            Keys::All | Keys::Lengths(_) | Keys::Starts(_) => NARROW_KEYS,
-        };
+        let most = most_together(options.keys);
         // Fewer keys leave registers: for two programs a multiprocessor, and for what keys need that lanes load.
         let n = match free {
-            true if beside < 16 => 32,
-            true if rows <= FEW => beside.min(64),
-            true => beside,
+            true if most < 16 => 32,
+            true if rows <= FEW => most.min(64),
+            true => most,
             false => NARROW_KEYS,
         };
         if let Some(keys) = every {
@@ -132,9 +128,9 @@ impl<'a, T: Half> Launch<'a, T> {
                 format!("a part of {keys} keys is no multiple of 16")
             })?;
         }
-        let most = every.map_or(n, |keys| 1 << keys.trailing_zeros().min(usize::BITS - 1));
-        let n = setting.width_or(if free { n.min(most) } else { n });
-        let in_lanes = beside < n && matches!(options.keys, Keys::Pages { .. });
+        let of_part = every.map_or(n, |keys| 1 << keys.trailing_zeros().min(usize::BITS - 1));
+        let n = setting.width_or(if free { n.min(of_part) } else { n });
+        let in_lanes = most < n && matches!(options.keys, Keys::Pages { .. });
         let m = match rows <= FEW {
             true if in_lanes => rows.max(16),
             true => FEW,
@@ -384,4 +380,14 @@ pub fn space(shape: Shape) -> Vec<Setting> {
         ..setting
     });
     [&tiles.map(Setting::staged)[..], &in_order].concat()
+}
+
+/// How many keys bulk copies bring together: those of several pages of a power of two, or of which one divides a page.
+fn most_together(keys: Keys<'_>) -> usize {
+    match keys {
+        Keys::Pages { page, .. } if page < 8 || !page.is_power_of_two() => {
+            1 << page.trailing_zeros().min(7)
+        }
+        Keys::All | Keys::Lengths(_) | Keys::Starts(_) | Keys::Pages { .. } => NARROW_KEYS,
+    }
 }

@@ -70,22 +70,30 @@ pub(crate) struct Span {
     pub(crate) whole: bool,
 }
 
-/// Whether the keys of a tile lie beside each other: in one page, where there are any.
-pub(crate) fn lie_beside(tokens: Tokens, [page, n]: [usize; 2]) -> bool {
-    tokens.tables.is_none() || page.is_multiple_of(n)
+/// Of how many runs of keys that lie beside each other a tile is: of one, or, over pages that it has several of, of one each.
+/// Nothing where a page is no run.
+pub(crate) fn runs_of(tokens: Tokens, [page, n]: [usize; 2]) -> Option<usize> {
+    let is_in_pages = tokens.tables.is_some() && !page.is_multiple_of(n);
+    match is_in_pages {
+        false => Some(1),
+        true => (page >= LEAST_RUN && n.is_multiple_of(page)).then(|| n / page),
+    }
 }
 
+/// Of so many keys a bulk copy brings a run.
+const LEAST_RUN: usize = 8;
+
 /// The tiles of `n` of the keys that are seen: first those that do not go beyond the `count` of a sequence, then the one that does, where
-/// `n` does not divide that. Where keys do not lie beside each other all tiles are alike.
+/// `n` does not divide that. Where keys do not lie in runs all tiles are alike.
 #[device]
 pub(crate) fn spans(
     (from, to): (Scalar<i64>, Scalar<i64>),
     count: Scalar<i64>,
     n: usize,
-    [whole, beside]: [bool; 2],
+    [whole, in_runs]: [bool; 2],
 ) -> Vec<Span> {
     let end = count / n * n;
-    match [whole, beside] {
+    match [whole, in_runs] {
         [true, _] | [_, false] => vec![Span {
             ends: [from, to],
             whole,
@@ -132,32 +140,68 @@ pub(crate) fn check_pages(
 }
 
 /// Entries of a table that are checked at a time.
-const ENTRIES: usize = 32;
+const ENTRIES: usize = 128;
 
-/// Where the `n` keys from `first` on are among all: behind the first of the sequence, in the pages of its table, or, of heads with their
-/// tokens, behind the first of the head.
+/// The places of keys, and which of them are there.
+pub(crate) type Run = (Tile<i64>, Tile<bool>);
+
+/// The `n` keys from `first` on, run by run: of whole tiles those that are rows of the array, which a bulk copy asks, else those of the
+/// sequence.
 #[device]
-pub(crate) fn places_of(
+pub(crate) fn runs_at(
+    tokens: Tokens,
+    rows: Rows,
+    from: (Scalar<i64>, Scalar<i64>),
+    tile: [usize; 2],
+    [whole, together]: [bool; 2],
+) -> Vec<Run> {
+    let places = places_of(tokens, rows, from, tile, [whole, together]);
+    let column = from.1 + arange(0, tile[1]);
+    let run = |key: Tile<i64>| match whole {
+        true => (key, (key >= 0) & (key < tokens.key_rows.to::<i64>())),
+        false => (key, column < rows.count),
+    };
+    places.into_iter().map(run).collect()
+}
+
+/// Where the `n` keys from `first` on are among all, of each of their runs if all of them are those of the sequence, else of all: behind
+/// the first of the sequence, in the pages of its table, or, of heads with their tokens, behind the first of the head.
+#[device]
+fn places_of(
     tokens: Tokens,
     rows: Rows,
     (start, first): (Scalar<i64>, Scalar<i64>),
     [page, n]: [usize; 2],
-    together: bool,
-) -> Tile<i64> {
+    [whole, together]: [bool; 2],
+) -> Vec<Tile<i64>> {
     let column = first + arange(0, n);
-    match tokens.tables {
-        _ if !together => program_id(1) * tokens.keys + column,
-        Some(tables) => {
-            let row = rows.sequence * tokens.pages;
-            if lie_beside(tokens, [page, n]) {
-                let entry = tables.tensor([tokens.entries], [1]).tile([1]);
-                let entry = entry.at_offset([row + first / page]).load().reshape([]);
-                return entry.scalar().to::<i64>() * page + first % page + arange(0, n);
-            }
+    let row = rows.sequence * tokens.pages;
+    match (tokens.tables, runs_of(tokens, [page, n])) {
+        _ if !together => vec![program_id(1) * tokens.keys + column],
+        (None, _) => vec![start + column],
+        (Some(tables), None) => {
             let entries = load(tables + row + column / page).mask(column < rows.count);
-            entries.to::<i64>() * page + column % page
+            vec![entries.to::<i64>() * page + column % page]
         }
-        None => start + column,
+        (Some(tables), Some(runs)) => {
+            let entries = |entry: Scalar<i64>, count: usize| {
+                let tables = tables.tensor([tokens.entries], [1]);
+                tables.tile([count]).at_offset([row + entry]).load()
+            };
+            let start = |entry| entries(entry, 1).reshape([]).scalar().to::<i64>() * page;
+            match (runs, whole) {
+                (1, _) => vec![start(first / page) + first % page + arange(0, n)],
+                // Such a tile begins with a page.
+                (_, true) => {
+                    let run = |run| start(first / page + run) + arange(0, page);
+                    (0..runs).map(run).collect()
+                }
+                (_, false) => {
+                    let starts = entries(first / page, runs).to::<i64>() * page;
+                    vec![(starts.expand(1) + arange(0, page).expand(0)).reshape([n])]
+                }
+            }
+        }
     }
 }
 
@@ -170,11 +214,24 @@ fn across(there: Tile<bool>, axis: usize, [d, width]: [usize; 2]) -> Tile<bool> 
     }
 }
 
-/// The keys or values of a tile, by their places along the other axis than `axis`: of a head beside others, where it is given.
+/// The keys or values of a tile, run by run, by their places along the other axis than `axis`: of a head beside others, where it is given.
 #[device]
 pub(crate) fn held<T: Float>(
     of: Ptr<T>,
-    (key, there, head): (Tile<i64>, Tile<bool>, Option<Scalar<i64>>),
+    (runs, head): (&[Run], Option<Scalar<i64>>),
+    axis: usize,
+    extents: [usize; 3],
+) -> Tile<T> {
+    let runs = runs.iter();
+    let runs = runs.map(|&run| run_of(of, (run, head), axis, extents));
+    cat(runs.collect::<Vec<_>>(), 1 - axis)
+}
+
+/// Those of keys that lie beside each other.
+#[device]
+fn run_of<T: Float>(
+    of: Ptr<T>,
+    ((key, there), head): (Run, Option<Scalar<i64>>),
     axis: usize,
     [d, width, heads]: [usize; 3],
 ) -> Tile<T> {

@@ -66,6 +66,13 @@ pub fn ready() -> Vec<Ready> {
             },
             Some(64),
         ),
+        attention::cached_attention(
+            Heads {
+                tokens_first: true,
+                ..ONE_QUERY
+            },
+            Some(16),
+        ),
     ];
     list.extend(others.into_iter().map(of_case));
     list.extend(scores());
