@@ -110,12 +110,12 @@ pub fn attention<
     let mut sum = zeros::<f32>([M, 8]);
     let mut total = zeros::<f32>([M, D]);
     let mut extremes = [f64::NEG_INFINITY, f64::INFINITY].map(|it| full::<f32>([M], it));
-    let ends = seen(tokens, rows, N, CAUSAL);
+    let seen = seen(tokens, rows, CAUSAL);
     let in_runs = runs_of(tokens, [PAGE, N]).is_some();
     if in_runs {
-        check_pages(tokens, rows.sequence, ends, PAGE);
+        check_pages(tokens, rows.sequence, seen, PAGE);
     }
-    for Span { ends, whole } in spans(ends, count, N, [WHOLE, in_runs]) {
+    for Span { ends, whole } in spans(tokens, seen, count, N, [WHOLE, in_runs]) {
         // The last tile has nothing to run ahead of, whatever a schedule states.
         let stages = if whole || !in_runs { 2 } else { 0 };
         for first in range(ends[0], ends[1]).step(N).stages(stages) {
@@ -123,7 +123,7 @@ pub fn attention<
             let runs = runs_at(
                 tokens,
                 rows,
-                (first_key, first),
+                ([first_key, first], seen),
                 [PAGE, N],
                 [whole, TOGETHER],
             );

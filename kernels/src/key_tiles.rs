@@ -38,20 +38,15 @@ pub(crate) fn between(
     (start.to::<i64>(), (end - start).to::<i64>())
 }
 
-/// The keys that some row sees, of the part that a program has: from the first of a tile.
+/// The keys that some row sees, of the part that a program has.
 #[device]
-pub(crate) fn seen(
-    tokens: Tokens,
-    rows: Rows,
-    n: usize,
-    causal: bool,
-) -> (Scalar<i64>, Scalar<i64>) {
+pub(crate) fn seen(tokens: Tokens, rows: Rows, causal: bool) -> (Scalar<i64>, Scalar<i64>) {
     let ([first, last], mut from, mut to) = (rows.ends, scalar::<i64>(0), rows.count);
     if causal {
         to = minimum(last + 1, to);
     }
     if let Some(window) = tokens.window {
-        from = maximum(first - window + 1, 0) / n * n;
+        from = maximum(first - window + 1, 0);
         if !causal {
             to = minimum(last + window, to);
         }
@@ -64,7 +59,7 @@ pub(crate) fn seen(
     (from, to)
 }
 
-/// Tiles of keys, from one end to the other, and whether all keys of each are those of the sequence: then a tile is a box of an array.
+/// Tiles of keys, from the first of one end to the other, and whether all keys of each are those of the sequence: then a tile is a box of an array.
 pub(crate) struct Span {
     pub(crate) ends: [Scalar<i64>; 2],
     pub(crate) whole: bool,
@@ -87,11 +82,17 @@ const LEAST_RUN: usize = 8;
 /// `n` does not divide that. Where keys do not lie in runs all tiles are alike.
 #[device]
 pub(crate) fn spans(
+    tokens: Tokens,
     (from, to): (Scalar<i64>, Scalar<i64>),
     count: Scalar<i64>,
     n: usize,
     [whole, in_runs]: [bool; 2],
 ) -> Vec<Span> {
+    let from = match tokens.window {
+        // A part begins with a tile.
+        Some(_) => from / n * n,
+        None => from,
+    };
     let end = count / n * n;
     match [whole, in_runs] {
         [true, _] | [_, false] => vec![Span {
@@ -145,21 +146,25 @@ const ENTRIES: usize = 128;
 /// The places of keys, and which of them are there.
 pub(crate) type Run = (Tile<i64>, Tile<bool>);
 
-/// The `n` keys from `first` on, run by run: of whole tiles those that are rows of the array, which a bulk copy asks, else those of the
-/// sequence.
+/// The keys of a tile from `place` on, behind the start of its sequence, run by run: of whole tiles those that are rows of the array, which
+/// a bulk copy asks, else those that some row sees.
 #[device]
 pub(crate) fn runs_at(
     tokens: Tokens,
     rows: Rows,
-    from: (Scalar<i64>, Scalar<i64>),
+    (place, seen): ([Scalar<i64>; 2], (Scalar<i64>, Scalar<i64>)),
     tile: [usize; 2],
     [whole, together]: [bool; 2],
 ) -> Vec<Run> {
-    let places = places_of(tokens, rows, from, tile, [whole, together]);
-    let column = from.1 + arange(0, tile[1]);
+    let places = places_of(tokens, rows, (place, seen.0), tile, [whole, together]);
+    let column = place[1] + arange(0, tile[1]);
+    let there = match tokens.window {
+        Some(_) => (column >= seen.0) & (column < seen.1),
+        None => column < seen.1,
+    };
     let run = |key: Tile<i64>| match whole {
         true => (key, (key >= 0) & (key < tokens.key_rows.to::<i64>())),
-        false => (key, column < rows.count),
+        false => (key, there),
     };
     places.into_iter().map(run).collect()
 }
@@ -170,7 +175,7 @@ pub(crate) fn runs_at(
 fn places_of(
     tokens: Tokens,
     rows: Rows,
-    (start, first): (Scalar<i64>, Scalar<i64>),
+    ([start, first], from): ([Scalar<i64>; 2], Scalar<i64>),
     [page, n]: [usize; 2],
     [whole, together]: [bool; 2],
 ) -> Vec<Tile<i64>> {
@@ -193,7 +198,17 @@ fn places_of(
                 (1, _) => vec![start(first / page) + first % page + arange(0, n)],
                 // Such a tile begins with a page.
                 (_, true) => {
-                    let run = |run| start(first / page + run) + arange(0, page);
+                    let run = |run: usize| {
+                        let start = start(first / page + run);
+                        // What is in pages before a window need not be numbers.
+                        let start = match tokens.window {
+                            Some(_) => {
+                                select(first + (run + 1) * page > from, start, -(page as i64))
+                            }
+                            None => start,
+                        };
+                        start + arange(0, page)
+                    };
                     (0..runs).map(run).collect()
                 }
                 (_, false) => {

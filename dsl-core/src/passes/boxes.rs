@@ -115,7 +115,7 @@ pub struct Share {
     pub shared_bytes: u32,
 }
 
-/// Makes `load_box` of loads that only a product by groups of warps reads, and `store_box` of stores of what follows from
+/// Makes `load_box` of loads, or of what puts loads together along an axis, that only a product by groups of warps reads, and `store_box` of stores of what follows from
 /// the sums of one: where a mask ends rows before the array does, only of programs whose whole tile lies before that end.
 pub fn raise_boxes(func: &mut Func, share: Share) {
     let found = {
@@ -151,10 +151,13 @@ pub fn raise_boxes(func: &mut Func, share: Share) {
             }
         }
     }
+    if !parts.is_empty() {
+        dce(func);
+        drop_unused(func, &|_, inst| parts.contains(&inst));
+    }
     if !branches.is_empty() || !parts.is_empty() {
         // What boxes need no more keeps nothing out of a branch.
         dce(func);
-        drop_unused(func, &|_, inst| parts.contains(&inst));
     }
     for (region, masked) in branches {
         made::sink(func, region, masked);

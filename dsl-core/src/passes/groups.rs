@@ -8,7 +8,7 @@ use crate::ir::numbers::filling;
 use crate::ir::{CompareOp, Effect, Element, Func, Inst, Op, Space, Value, op};
 
 /// Warps that multiply together.
-pub(super) const GROUP: u32 = 4;
+pub(crate) const GROUP: u32 = 4;
 
 /// Waits at a numbered barrier until so many warps have come to it.
 pub(super) fn sync(id: i64, warps: u32) -> Op {

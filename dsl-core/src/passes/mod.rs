@@ -19,7 +19,7 @@ pub mod expand_prints;
 pub mod expand_tiles;
 pub mod float_range;
 pub mod fold;
-mod groups;
+pub(crate) mod groups;
 pub mod indices;
 pub mod late_zeros;
 pub mod legalise;

@@ -152,8 +152,8 @@ macro_rules! for_each_schedule_field {
                 tries: [],
             }
             /// Who starts bulk copies: with 2 a thread block has a group of four warps more, of which one does nothing but fill the slots of
-            /// rings as soon as they are free, where numbers alone decide on the copies; with 1, and otherwise, the first warp of all
-            /// fills them between its products.
+            /// rings as soon as they are free, where numbers alone decide on the copies; with 1, and otherwise, warps that multiply
+            /// fill them between their products.
             Producer producer {
                 values: All,
                 range: |_| 1..=2,

@@ -1,6 +1,6 @@
 //! Boxes of arrays that bulk copies bring to slots of shared memory, and take from there. Each slot that is filled has a barrier whose phases count what
 //! has come: the first warp starts a copy, or each of several a part of one, all wait for its phase. Buffers that are filled together share it. Where warps release
-//! slots, each has a second barrier, at which they all arrive, and for which the first warp waits before it fills the slot anew.
+//! slots, each has a second barrier, at which they all arrive, and for which who fills the slot anew waits before.
 
 mod buffers;
 
@@ -12,6 +12,7 @@ use super::{Lowering, Result};
 use crate::ir::operand::chunk_bits;
 use crate::ir::{BinaryOp, CompareOp, DType, Func, Op, Value, op};
 use crate::layout::group::box_axis;
+use crate::passes::groups::GROUP;
 
 /// The most rows of a box that one copy brings (PTX ISA, "Tensor-map").
 const MOST_ROWS: u32 = 256;
@@ -195,7 +196,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The barrier and the phase that the first warp waits for before it fills a slot: that of its last release.
+    /// The barrier and the phase that a warp waits for before it fills a slot: that of its last release.
     fn last_release(&mut self, op: &op::CopyBox) -> Option<(Value, Value)> {
         let times = op.released?;
         let released = self.phases_of(op.buffer).released;
@@ -205,11 +206,22 @@ impl Lowering<'_> {
         Some((word, phase))
     }
 
-    /// How many warps start a box: each some parts, if the slot is its own or others of them have waited for it with the first box there.
-    fn shares_of(&mut self, buffer: Value, parts: &Parts) -> u32 {
-        let first = self.box_buffers.filled_with(buffer).first();
-        let first = first.filter(|&&first| first != buffer);
-        let most = first.map_or(self.block.warps, |&first| self.phases_of(first).shares);
+    /// How many warps of a group start a box, each some parts: those that wait until the slot is free, as each does here or where the first
+    /// of the boxes that are filled together is copied, or all, if nobody releases slots and barriers of all warps tell that they are.
+    fn shares_of(&mut self, op: &op::CopyBox, parts: &Parts) -> u32 {
+        let buffer = op.buffer;
+        let together = self.box_buffers.filled_with(buffer).first();
+        let first = together.filter(|&&first| first != buffer);
+        let mut insts = self.block.all_insts().into_iter();
+        let most = if let Some(&first) = first {
+            self.phases_of(first).shares
+        } else if op.released.is_some()
+            || !insts.any(|inst| matches!(self.block.op(inst), Op::ReleaseSlot(_)))
+        {
+            self.block.warps.min(GROUP)
+        } else {
+            1
+        };
         let shares = most.min(parts.corners.len() as u32);
         if let Some(phases) = self.phases.get_mut(&buffer) {
             phases.shares = shares;
@@ -356,7 +368,7 @@ impl Lowering<'_> {
         let word = self.phases_of(op.buffer).filled;
         let at = self.scalar(op.slot);
         let release = self.last_release(op);
-        let shares = self.shares_of(op.buffer, &parts);
+        let shares = self.shares_of(op, &parts);
         for share in 0..shares {
             self.by_warp(share, |this| {
                 if let Some((word, phase)) = release {

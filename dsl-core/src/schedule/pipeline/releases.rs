@@ -1,4 +1,4 @@
-//! Slots that each warp releases once it has read them. Only the warp that fills slots waits for the others then, and groups
+//! Slots that each warp releases once it has read them. Only the warps that fill slots wait for the others then, and groups
 //! of warps may be an iteration apart: while one computes, another multiplies.
 
 use super::Pipeliner;

@@ -121,10 +121,11 @@ pub(super) fn other_row(func: &mut Func, inst: Inst, by: [i64; 2]) -> bool {
     true
 }
 
-/// Which numbers of a box.
+/// Which numbers of a box, or of its last part along an axis.
 #[derive(Clone, Copy)]
 pub(super) enum BoxPart {
     Origin,
+    LastOrigin,
     Extent,
 }
 
@@ -140,9 +141,12 @@ pub(super) fn other_box(func: &mut Func, inst: Inst, part: BoxPart, axis: usize)
     else {
         return false;
     };
+    let last = origin.len() - extents.len();
     let (numbers, by) = match part {
-        BoxPart::Origin => (origin, 1),
-        BoxPart::Extent => (extents, -1),
+        BoxPart::Origin => (&mut origin[..], 1),
+        BoxPart::LastOrigin if last == 0 => return false,
+        BoxPart::LastOrigin => (&mut origin[last..], 1),
+        BoxPart::Extent => (&mut extents[..], -1),
     };
     numbers[axis] = added_before(func, inst, numbers[axis], by);
     func.inst_mut(inst).op = op;

@@ -59,6 +59,18 @@ const FAULTS: &[Fault] = &[
     ),
     fault!(
         "boxes",
+        "the last part of a box begins a row further",
+        Op::LoadBox(_),
+        |func, inst| other_box(func, inst, BoxPart::LastOrigin, 0)
+    ),
+    fault!(
+        "boxes",
+        "the last part of a box begins a column further",
+        Op::LoadBox(_),
+        |func, inst| other_box(func, inst, BoxPart::LastOrigin, 1)
+    ),
+    fault!(
+        "boxes",
         "an array has a row less",
         Op::LoadBox(_) | Op::StoreBox(_),
         |func, inst| other_box(func, inst, BoxPart::Extent, 0)

@@ -195,6 +195,41 @@ fn windows_show_near_keys_alone() {
     }
 }
 
+/// What is in pages that lie wholly before the keys that are seen, and whether their entries are pages, does not show.
+#[test]
+fn pages_before_a_window_are_not_looked_at() {
+    let shape = Shape {
+        queries: 2,
+        ..GROUPED
+    };
+    let (lengths, window) = ([96, 81], 37);
+    for split in [0, 64] {
+        let padded = Problem::new(shape).with(|it| {
+            it.split = split;
+            it.lengths = lengths.to_vec();
+            it.window = Some(window);
+        });
+        let golden = padded.golden();
+        padded.assert_near(&golden, 5e-3);
+        for page in [8, 16, 32] {
+            let mut paged = in_pages(&padded, page);
+            let row = page * shape.key_heads * shape.width;
+            let tables = paged.extra.tables.chunks_mut(shape.keys / page);
+            for (tables, length) in tables.zip(lengths) {
+                let first = length as usize - shape.queries + 1 - window as usize;
+                for (at, entry) in tables[..first / page].iter_mut().enumerate() {
+                    for array in &mut paged.arrays[1..] {
+                        array[*entry as usize * row..][..row].fill(bf16::NAN);
+                    }
+                    *entry = if at % 2 == 0 { -1 } else { *entry };
+                }
+            }
+            assert!(paged.golden() == golden, "pages of {page}");
+            paged.assert_alike(&golden);
+        }
+    }
+}
+
 #[test]
 fn logits_are_capped_and_added_to() {
     let count = GROUPED.queries * GROUPED.keys;
