@@ -59,13 +59,11 @@ pub fn ready() -> Vec<Ready> {
         attention::tensor_attention(Heads::new(2, 512, 128, false)),
         attention::decode_attention(ONE_QUERY),
         attention::cached_attention(ONE_QUERY, None),
-        attention::cached_attention(
-            Heads {
-                tokens_first: true,
-                ..ONE_QUERY
-            },
-            Some(64),
-        ),
+        attention::packed_attention(Heads {
+            sequences: 2,
+            tokens_first: true,
+            ..Heads::new(2, 512, 128, true)
+        }),
         attention::cached_attention(
             Heads {
                 tokens_first: true,
