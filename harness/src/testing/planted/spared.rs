@@ -75,6 +75,10 @@ const SPARED: &[Spared] = &[
         fault: "pipeline: a barrier is missing",
         functions: &["schedule/stored.bir @stored"],
     },
+    Spared {
+        fault: "homes: a barrier is missing",
+        functions: &["schedule/parts.bir @between"],
+    },
     // One group of warps waits for the products of an iteration before it fills their slots anew.
     Spared {
         fault: "a wait for a phase is missing",
@@ -294,6 +298,7 @@ const SPARED: &[Spared] = &[
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",
             "schedule/released.bir @apart",
+            "schedule/released_together.bir @of_parts",
             "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
             "schedule/table_ahead.bir @chain",
@@ -307,6 +312,7 @@ const SPARED: &[Spared] = &[
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",
             "schedule/released.bir @apart",
+            "schedule/released_together.bir @of_parts",
             "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
             "schedule/table_ahead.bir @chain",
@@ -320,6 +326,7 @@ const SPARED: &[Spared] = &[
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",
             "schedule/released.bir @apart",
+            "schedule/released_together.bir @of_parts",
             "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
             "schedule/table_ahead.bir @chain",
@@ -344,6 +351,7 @@ const SPARED: &[Spared] = &[
             "schedule/beside.bir @beside",
             "schedule/chained.bir @chained",
             "schedule/released.bir @apart",
+            "schedule/released_together.bir @of_parts",
             "schedule/released_together.bir @together",
             "schedule/waits.bir @late",
             "schedule/table_ahead.bir @chain",
