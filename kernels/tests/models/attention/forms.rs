@@ -216,7 +216,7 @@ fn pages_before_a_window_are_not_looked_at() {
             let row = page * shape.key_heads * shape.width;
             let tables = paged.extra.tables.chunks_mut(shape.keys / page);
             for (tables, length) in tables.zip(lengths) {
-                let first = length as usize - shape.queries + 1 - window as usize;
+                let first = length as usize - shape.queries + 1 - window;
                 for (at, entry) in tables[..first / page].iter_mut().enumerate() {
                     for array in &mut paged.arrays[1..] {
                         array[*entry as usize * row..][..row].fill(bf16::NAN);
