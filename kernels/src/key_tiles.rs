@@ -59,7 +59,8 @@ pub(crate) fn seen(tokens: Tokens, rows: Rows, causal: bool) -> (Scalar<i64>, Sc
     (from, to)
 }
 
-/// Tiles of keys, from the first of one end to the other, and whether all keys of each are those of the sequence: then a tile is a box of an array.
+/// Tiles of keys, the first of which begins at one end, up to the other end, and whether all keys of each are those of the sequence: then
+/// a tile is a box of an array.
 pub(crate) struct Span {
     pub(crate) ends: [Scalar<i64>; 2],
     pub(crate) whole: bool,
@@ -169,8 +170,8 @@ pub(crate) fn runs_at(
     places.into_iter().map(run).collect()
 }
 
-/// Where the `n` keys from `first` on are among all, of each of their runs if all of them are those of the sequence, else of all: behind
-/// the first of the sequence, in the pages of its table, or, of heads with their tokens, behind the first of the head.
+/// Where the `n` keys from `first` on are among all: behind the first of the sequence, in the pages of its table, or, of heads with their
+/// tokens, behind the first of the head. A whole tile has a place for each run, another one for all of them together.
 #[device]
 fn places_of(
     tokens: Tokens,

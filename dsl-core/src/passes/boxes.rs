@@ -115,8 +115,9 @@ pub struct Share {
     pub shared_bytes: u32,
 }
 
-/// Makes `load_box` of loads, or of what puts loads together along an axis, that only a product by groups of warps reads, and `store_box` of stores of what follows from
-/// the sums of one: where a mask ends rows before the array does, only of programs whose whole tile lies before that end.
+/// Makes `load_box` of loads that only a product by groups of warps reads, also of several that are put together along an axis, and
+/// `store_box` of stores of what follows from the sums of one: where a mask ends rows before the array does, only of programs whose
+/// whole tile lies before that end.
 pub fn raise_boxes(func: &mut Func, share: Share) {
     let found = {
         let [low, high] = BOX_NUMBERS;

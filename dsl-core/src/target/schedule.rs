@@ -152,7 +152,7 @@ macro_rules! for_each_schedule_field {
                 tries: [],
             }
             /// Who starts bulk copies: with 2 a thread block has a group of four warps more, of which one does nothing but fill the slots of
-            /// rings as soon as they are free, where numbers alone decide on the copies; with 1, and otherwise, warps that multiply
+            /// rings as soon as they are free, where numbers alone decide on the copies and no tile is put together of parts; with 1, and otherwise, warps that multiply
             /// fill them between their products.
             Producer producer {
                 values: All,

@@ -1,6 +1,6 @@
 //! Boxes of arrays that bulk copies bring to slots of shared memory, and take from there. Each slot that is filled has a barrier whose phases count what
 //! has come: the first warp starts a copy, or each of several a part of one, all wait for its phase. Buffers that are filled together share it. Where warps release
-//! slots, each has a second barrier, at which they all arrive, and for which who fills the slot anew waits before.
+//! slots, each has a second barrier, at which they all arrive. Whoever fills the slot anew waits for it first.
 
 mod buffers;
 
@@ -33,7 +33,8 @@ pub(super) struct Phases {
     filled: Value,
     /// Those that warps arrive at.
     released: Option<Value>,
-    /// How many warps have started the last box, and have waited for the slot.
+    /// How many warps start the box that has been lowered last, and have waited until its slot is free. Boxes that are filled together are
+    /// lowered one directly behind the other.
     shares: u32,
 }
 
@@ -206,8 +207,8 @@ impl Lowering<'_> {
         Some((word, phase))
     }
 
-    /// How many warps of a group start a box, each some parts: those that wait until the slot is free, as each does here or where the first
-    /// of the boxes that are filled together is copied, or all, if nobody releases slots and barriers of all warps tell that they are.
+    /// How many warps of a group start a box, each some parts. Each of them must know that the slot is free: it waits for a release here, or
+    /// has done so for the first of the boxes that are filled together; or nobody releases slots, so that barriers of all warps tell it.
     fn shares_of(&mut self, op: &op::CopyBox, parts: &Parts) -> u32 {
         let buffer = op.buffer;
         let together = self.box_buffers.filled_with(buffer).first();
