@@ -5,6 +5,7 @@ use exactile::{Buffer, BufferSliceMut, Configure, Optional, Result, Schedule};
 use crate::attention::{ChangeArguments, ResultsArguments, TokensArguments, attention};
 use crate::attention_merge::merge_parts;
 use crate::heads::{Bias, Extremes, FEW, Half, Keys, Options, Shape, check};
+use crate::key_tiles::LEAST_RUN;
 use crate::setting::{Setting, ensure, extent};
 
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
@@ -385,7 +386,7 @@ pub fn space(shape: Shape) -> Vec<Setting> {
 /// How many keys bulk copies bring together: those of several pages of a power of two, or of which one divides a page.
 fn most_together(keys: Keys<'_>) -> usize {
     match keys {
-        Keys::Pages { page, .. } if page < 8 || !page.is_power_of_two() => {
+        Keys::Pages { page, .. } if page < LEAST_RUN || !page.is_power_of_two() => {
             1 << page.trailing_zeros().min(7)
         }
         Keys::All | Keys::Lengths(_) | Keys::Starts(_) | Keys::Pages { .. } => NARROW_KEYS,

@@ -77,7 +77,7 @@ pub(crate) fn runs_of(tokens: Tokens, [page, n]: [usize; 2]) -> Option<usize> {
 }
 
 /// Of so many keys a bulk copy brings a run.
-const LEAST_RUN: usize = 8;
+pub(crate) const LEAST_RUN: usize = 8;
 
 /// The tiles of `n` of the keys that are seen: first those that do not go beyond the `count` of a sequence, then the one that does, where
 /// `n` does not divide that. Where keys do not lie in runs all tiles are alike.

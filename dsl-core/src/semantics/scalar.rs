@@ -78,7 +78,8 @@ pub fn compare(op: CompareOp, dtype: DType, lhs: u64, rhs: u64) -> bool {
     }
 }
 
-fn holds<T: PartialOrd>(op: CompareOp, lhs: &T, rhs: &T) -> bool {
+/// Whether two numbers compare so.
+pub(crate) fn holds<T: PartialOrd>(op: CompareOp, lhs: &T, rhs: &T) -> bool {
     match op {
         CompareOp::Eq => lhs == rhs,
         CompareOp::Ne => lhs != rhs,

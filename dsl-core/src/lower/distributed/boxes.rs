@@ -1,6 +1,6 @@
 //! Boxes of arrays that bulk copies bring to slots of shared memory, and take from there. Each slot that is filled has a barrier whose phases count what
-//! has come: the first warp starts a copy, or each of several a part of one, all wait for its phase. Buffers that are filled together share it. Where warps release
-//! slots, each has a second barrier, at which they all arrive. Whoever fills the slot anew waits for it first.
+//! has come: the first warp starts a copy, or each of several a part of one, all wait for its phase. Buffers that are filled together
+//! share it. Where warps release slots, each has a second barrier, at which they all arrive. Whoever fills the slot anew waits for it first.
 
 mod buffers;
 
@@ -44,6 +44,8 @@ struct Cut {
     inner: usize,
     /// The rows and the columns of each copy.
     shape: [u32; 2],
+    /// The rows of each part of the tile, of one or more copies.
+    rows: u32,
     /// How far each copy is from the first element, and its place in the slot.
     steps: Vec<([u32; 2], u32)>,
 }
@@ -54,10 +56,10 @@ struct Parts {
     /// The buffer, and where the slot begins in it.
     memory: Value,
     start: Value,
-    /// The index of the first element, of the axis that is not contiguous and of the one that is: of parts of so many rows.
+    /// The index of the first element of each part, of the axis that is not contiguous and of the one that is.
     corners: Vec<[Value; 2]>,
+    /// The rows of a part, and the steps, of its [`Cut`].
     rows: u32,
-    /// The steps of its [`Cut`].
     steps: Vec<([u32; 2], u32)>,
 }
 
@@ -237,7 +239,8 @@ impl Lowering<'_> {
         let inner = box_axis(&layout, dtype);
         let inner = inner.expect("broken invariant: a box is copied between memory and chunks");
         let [rows, columns] = [1 - inner, inner].map(|axis| 1_u32 << layout.dim_bits()[axis]);
-        let (own_rows, chunk) = ((rows / count).min(MOST_ROWS), 1 << chunk_bits(dtype));
+        let of_part = rows / count;
+        let (own_rows, chunk) = (of_part.min(MOST_ROWS), 1 << chunk_bits(dtype));
         let firsts = (0..columns).step_by(chunk as usize);
         let steps = firsts.flat_map(|first| {
             let parts = (0..rows).step_by(own_rows as usize);
@@ -246,6 +249,7 @@ impl Lowering<'_> {
         Cut {
             inner,
             shape: [own_rows, chunk],
+            rows: of_part,
             steps: steps.collect(),
         }
     }
@@ -262,13 +266,13 @@ impl Lowering<'_> {
         let Cut {
             inner,
             shape,
+            rows,
             steps,
         } = self.cut(buffer, count as u32);
         let order = [1 - inner, inner];
         let corners = origin.chunks(extents.len());
         let corners = corners.map(|origin| order.map(|axis| self.scalar(origin[axis])));
         let corners = corners.collect();
-        let rows = 1 << self.layout(buffer).dim_bits()[order[0]];
         let map = Op::TensorMap(op::TensorMap {
             base: self.scalar(base),
             extents: order.map(|axis| self.scalar(extents[axis])).to_vec(),
@@ -281,7 +285,7 @@ impl Lowering<'_> {
             memory: self.scalar(buffer),
             start,
             corners,
-            rows: rows / count as u32,
+            rows,
             steps,
         }
     }
@@ -293,13 +297,13 @@ impl Lowering<'_> {
         [share, shares]: [u32; 2],
         mut copy: impl FnMut(&Parts, Vec<Value>, Value) -> Op,
     ) {
-        for &([first, along], place) in &parts.steps {
-            let part = first / parts.rows;
+        for &([down, across], place) in &parts.steps {
+            let part = down / parts.rows;
             if part % shares != share {
                 continue;
             }
             let [row, column] = parts.corners[part as usize];
-            let steps = [first % parts.rows, along].map(|step| self.builder.index(step.into()));
+            let steps = [down % parts.rows, across].map(|step| self.builder.index(step.into()));
             let origin = [
                 self.builder.add(row, steps[0]),
                 self.builder.add(column, steps[1]),

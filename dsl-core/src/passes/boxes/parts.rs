@@ -4,7 +4,8 @@ use super::{Array, Known, Multiplied};
 use crate::ir::index_map::{dim_bits, dim_offset};
 use crate::ir::numbers::filling;
 use crate::ir::operand::PIECE_ROW_BITS;
-use crate::ir::{Axis, Cache, CompareOp, Inst, Literal, Op, Value, op};
+use crate::ir::{Axis, Cache, Inst, Literal, Op, Value, op};
+use crate::semantics::scalar::holds;
 
 /// The loads of the parts along an axis of which a tile is put together.
 pub(super) struct Along {
@@ -125,15 +126,7 @@ impl Known<'_> {
             return None;
         };
         let [lhs, rhs] = [lhs, rhs].map(|it| self.number(it, index));
-        let (lhs, rhs) = (lhs?, rhs?);
-        Some(match op {
-            CompareOp::Eq => lhs == rhs,
-            CompareOp::Ne => lhs != rhs,
-            CompareOp::Lt => lhs < rhs,
-            CompareOp::Le => lhs <= rhs,
-            CompareOp::Gt => lhs > rhs,
-            CompareOp::Ge => lhs >= rhs,
-        })
+        Some(holds(op, &lhs?, &rhs?))
     }
 
     /// A number that is the same wherever an index has such bits.
