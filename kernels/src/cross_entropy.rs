@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Settable, Setting, check_shape, extent, lane_scores};
+use crate::setting::{LANE_SCORES, Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A row a program, `BLOCK` classes at a time. A class below zero has no loss, and one that no column has is an
@@ -43,7 +43,7 @@ pub fn launch<T: SingleFloat + Number>(
     check_shape(classes.len(), &[rows])?;
     check_shape(losses.len(), &[rows])?;
     let block = setting.block_or(1024);
-    let setting = setting.with_lanes_of(lane_scores::<T>(columns), block);
+    let setting = setting.with_lanes_of(LANE_SCORES, block);
     let kernel = cross_entropy::<T>().block(block).by(&setting);
     let device = losses.device().clone();
     kernel.launch(&device, rows, (x, classes, losses, extent(columns)?))

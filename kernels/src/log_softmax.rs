@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Settable, Setting, check_shape, extent, lane_scores};
+use crate::setting::{LANE_SCORES, Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A row a program, `BLOCK` columns at a time.
@@ -41,7 +41,7 @@ pub fn launch<T: SingleFloat + Number>(
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
     let block = setting.block_or(1024);
-    let setting = setting.with_lanes_of(lane_scores::<T>(columns), block);
+    let setting = setting.with_lanes_of(LANE_SCORES, block);
     let kernel = log_softmax::<T>().block(block).by(&setting);
     let device = out.device().clone();
     kernel.launch(&device, rows, (x, out, extent(columns)?))

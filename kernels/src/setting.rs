@@ -4,18 +4,8 @@ use exactile::{Configure, Determinism, Error, Result, Schedule, ScheduleField};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// The bytes of the widest load of a GPU.
-const VECTOR: usize = 16;
-
-/// Scores of a chunk for each lane: what a chunk takes beside its scores is shared by more of them. Of rows of 16 bits or fewer that
-/// no vector divides, which are loaded one by one, a lane has fewer, so that more lanes load.
-pub(crate) fn lane_scores<T>(columns: usize) -> usize {
-    let divides = columns.is_multiple_of(VECTOR / size_of::<T>());
-    match size_of::<T>() <= 2 && !divides {
-        true => 16,
-        false => 32,
-    }
-}
+/// Scores of a chunk for each lane: what a chunk takes beside its scores is shared by more of them.
+pub(crate) const LANE_SCORES: usize = 32;
 
 /// How a kernel is run. The default leaves every choice to the kernel and the compiler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

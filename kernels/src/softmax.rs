@@ -2,7 +2,7 @@
 //! over rows.
 
 use exactile::prelude::*;
-use exactile::{Number, Result};
+use exactile::{DeviceKind, Number, Result};
 
 use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
@@ -63,9 +63,14 @@ pub fn softmax_loop<T: Float, const BLOCK: usize>(
     }
 }
 
+/// Whether a program of such a row has a multiprocessor to itself, whose shared memory holds two rows.
+fn is_alone<T>(columns: usize) -> bool {
+    columns.next_power_of_two() == 32768 && size_of::<T>() <= 2
+}
+
 /// The softmax of each row of `[rows, columns]`. A setting's `block` is the elements of a tile, which
-/// takes several rows when it is longer than one. With `width` 0 there is a program for each tile, else
-/// a program for each row in turns, `width` of them on each multiprocessor.
+/// takes several rows when it is longer than one. With `width` 0 there is a program for each tile, where no such program has a
+/// multiprocessor of a GPU to itself, else a program for each row in turns, `width` of them on each multiprocessor.
 pub fn launch<T: Float + Number>(
     x: &Buffer<T>,
     out: &mut Buffer<T>,
@@ -86,12 +91,16 @@ pub fn launch<T: Float + Number>(
         return kernel.launch(&device, rows.div_ceil(together), (x, out));
     }
     let count = extent(columns)?;
-    if setting.width == 0 {
+    let width = match setting.width {
+        0 if is_alone::<T>(columns) && device.kind() != DeviceKind::Cpu => 1,
+        width => width,
+    };
+    if width == 0 {
         let kernel = softmax::<T>().block(block).by(setting);
         return kernel.launch(&device, rows, (x, out, count));
     }
     let kernel = softmax_loop::<T>().block(block).by(setting);
-    let programs = rows.min(setting.width * device.multiprocessors());
+    let programs = rows.min(width * device.multiprocessors());
     kernel.launch(&device, programs, (x, out, extent(rows)?, count))
 }
 

@@ -125,6 +125,7 @@ fn fault_error(fault: Fault, grid: Grid) -> Error {
         | FaultKind::Race { .. }
         | FaultKind::Uninitialised { .. }
         | FaultKind::UnderWay { .. }
+        | FaultKind::ReadsBeyond { .. }
         | FaultKind::Unfinished { .. }
         | FaultKind::Unaligned { .. }
         | FaultKind::Divergent { .. }

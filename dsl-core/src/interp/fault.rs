@@ -133,6 +133,16 @@ pub enum FaultKind {
         /// What the lane does: `reads` or `writes`.
         how: &'static str,
     },
+    /// A copy that reads more elements than it moves, or fewer than none.
+    #[error("lane {lane} reads {read} elements of a copy of {count}")]
+    ReadsBeyond {
+        /// The lane that copies.
+        lane: u64,
+        /// The elements that it reads.
+        read: i64,
+        /// The elements that the copy moves.
+        count: i64,
+    },
     /// A program that ends without waiting for its copies or products.
     #[error("the program ends before lane {lane} has waited for this")]
     Unfinished {
@@ -256,6 +266,18 @@ pub enum SlotFault {
         /// The boxes so far.
         boxes: i64,
     },
+    /// A slot of which a run is read as one that begins elsewhere in a piece of 16 bytes.
+    #[error(
+        "the run in slot {slot} begins at element {begins} of its piece, and is read from element {read} on"
+    )]
+    Begins {
+        /// The slot.
+        slot: i64,
+        /// Where it begins.
+        begins: i64,
+        /// Where it is taken to begin.
+        read: i64,
+    },
     /// A slot whose product nobody has waited for.
     #[error("slot {slot} is written while a product that reads it is under way")]
     Multiplying {
@@ -267,8 +289,8 @@ pub enum SlotFault {
 /// What is wrong with a row in shared memory.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RowFault {
-    /// An element that is not where the row has it, or that a mask says something else of.
-    #[error("element {element} is no element of a row of {count} from {start} on")]
+    /// An element that is not where the row or the run has it, or that a mask says something else of.
+    #[error("element {element} is not one of {count} side by side from {start} on")]
     Elsewhere {
         /// The element of the tile.
         element: usize,
@@ -277,8 +299,8 @@ pub enum RowFault {
         /// Its elements.
         count: i64,
     },
-    /// A row that is longer than its memory.
-    #[error("a row of {count} elements has room for {room}")]
+    /// A row, or a run, that is longer than its memory.
+    #[error("{count} elements have room for {room}")]
     NoRoom {
         /// Its elements.
         count: i64,

@@ -72,6 +72,7 @@ macro_rules! accesses {
 accesses! {
     Load: offsets, op => None, Effect::Reads;
     CopyLanes: offsets, op => None, Effect::Reads;
+    CopyRun: offsets, op => None, Effect::Reads;
     CopyRow: offsets, op => None, Effect::Reads;
     LaneLoad: offset, op => None, Effect::Reads;
     Store: offsets, op => Some(op.value), Effect::Writes;

@@ -69,6 +69,12 @@ macro_rules! for_each_op {
             /// share their mask. The copies of a lane are complete, and
             /// to be seen by it, when it has waited for their group; nobody may touch the slot before.
             CopyLanes "copy_lanes" { base: Value, offsets: Value, mask: Option<Value>, buffer: Value, slot: Value, count: i64 } -> none is [reads writes];
+            /// Starts to copy what `load` would read to a slot (`i32`), in pieces of 16 bytes, which lanes share: the elements at
+            /// the offsets are those from `start` (`i64`) on, in their order, and the mask holds of the first `count` (`i64`). The first lies as far behind
+            /// the begin of the slot as behind a multiple of 16 bytes in memory, what is in front of it in its piece is read too, and zero bits are
+            /// behind the last. The copies of a lane are complete, and to be seen by it, when it has waited for their group, and to be seen by
+            /// others after a barrier.
+            CopyRun "copy_run" { base: Value, offsets: Value, mask: Option<Value>, start: Value, count: Value, buffer: Value, slot: Value } -> none is [reads writes];
             /// Starts to copy what `load_box` reads to a slot (`i32`), all at once and not by lanes. Nobody may touch the slot
             /// until the copy has been waited for. Where `released` (`i32`) is given, it starts once all warps have released
             /// the slot so many times.
@@ -97,8 +103,8 @@ macro_rules! for_each_op {
             WaitRow "wait_row" { row: Value } -> none is [convergent writes];
             /// The elements of a row where the mask holds, which is below their number; elsewhere `other`, or zero bits without it.
             RowLoad "row_load" { row: Value, mask: Option<Value>, other: Option<Value> } -> stated is [reads];
-            /// The tile in a slot (`i32`).
-            SlotLoad "slot_load" { buffer: Value, slot: Value } -> stated is [reads];
+            /// The tile in a slot (`i32`); with `start` (`i64`) what `copy_run` has brought there from that element on.
+            SlotLoad "slot_load" { buffer: Value, slot: Value, start: Option<Value> } -> stated is [reads];
             /// Writes a tile to a slot (`i32`).
             SlotStore "slot_store" { value: Value, buffer: Value, slot: Value } -> none is [writes];
             /// Starts `dot` of the tiles in two slots, by groups of four warps; `a` is a tile that lanes hold where no
@@ -335,9 +341,9 @@ macro_rules! for_each_op {
             GroupMma "group_mma" { a: Value, a_offset: Option<Value>, b: Value, b_offset: Value, accumulator: Value, columns: i64, products: i64, transposed: Indices, chunks: Indices, precision: Precision } -> one is [convergent reads];
             /// Starts to copy `count` consecutive elements from `source[source_offset]`, global, to
             /// `target[offset]`, shared: 4, 8 or 16 bytes, aligned to as much on both sides; as many for each
-            /// pair of several offsets. Without the mask nothing is read and zero bits are written. Until the copy is complete, nobody may
-            /// touch its elements or write its source.
-            StartCopy "start_copy" { target: Value, offset: Value, source: Value, source_offset: Value, mask: Option<Value>, count: i64 } -> none is [reads writes];
+            /// pair of several offsets. Of these `read` (`i32`) are read, 0 to `count`, or all without it, and zero bits are written
+            /// behind them. Until the copy is complete, nobody may touch its elements or write its source.
+            StartCopy "start_copy" { target: Value, offset: Value, source: Value, source_offset: Value, read: Option<Value>, count: i64 } -> none is [reads writes];
         }
         transfer {
             /// Runs one region for each number: the lowest `warps[0]` warps of the thread block the first, the

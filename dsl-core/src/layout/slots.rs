@@ -39,6 +39,17 @@ pub fn own_slot(tile: &LinearLayout, vector: &[u32]) -> LinearLayout {
     .expect("broken invariant: a slot holds what the tile holds")
 }
 
+/// The layout of a slot that has the elements of a tile of these extents in their order.
+///
+/// # Panics
+/// Never: each element has one place.
+#[must_use]
+pub fn in_order(dim_bits: &[u32]) -> LinearLayout {
+    let places = (0..dim_bits.iter().sum()).map(|bit: u32| 1 << bit);
+    LinearLayout::new(dim_bits.to_vec(), places.collect(), Vec::new(), Vec::new())
+        .expect("broken invariant: a slot holds what the tile holds")
+}
+
 impl SlotPlaces {
     /// The places of a tile in a slot. Copies of an element share its place, unless the slot has places for
     /// all of them.

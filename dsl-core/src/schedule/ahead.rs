@@ -20,7 +20,7 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Of the loads of `body` that `wanted` takes, those that can be started ahead.
+    /// Of the loads of `body` that `wanted` takes, those that can be started ahead, with the further numbers that it names for each.
     ///
     /// Loads of an argument that the loop also stores to stay where they are, as do those that read
     /// the same elements in every iteration, and all where an atomic orders memory. No number is loaded once more where the
@@ -29,7 +29,7 @@ impl Ahead {
         func: &Func,
         body: Region,
         may_end: MayEnd<'_>,
-        wanted: &mut dyn FnMut(Inst) -> bool,
+        wanted: &mut dyn FnMut(Inst) -> Option<Vec<Value>>,
     ) -> Self {
         let mut written = BTreeSet::new();
         let mut ordered = false;
@@ -50,11 +50,11 @@ impl Ahead {
             let Some((base, operands)) = started(func.op(inst)) else {
                 continue;
             };
-            if !is_free(&base) || !wanted(inst) {
+            let Some(numbers) = is_free(&base).then(|| wanted(inst)).flatten() else {
                 continue;
-            }
+            };
             let mut need = Need::default();
-            let mut operands = operands.into_iter();
+            let mut operands = operands.into_iter().chain(numbers);
             let found = operands.all(|value| body.value(value, &mut need));
             if found && need.changes && body.place(inst, &mut need) && need.is_carried_early(&body)
             {

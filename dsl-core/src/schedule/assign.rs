@@ -12,6 +12,7 @@ use super::fetches::spread_fetches;
 use super::form::{form, plain, product_fragments};
 use super::origin::{Origin, origins};
 use super::rows::rereads;
+use super::vectors::{Tiles, widest_vectors};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
 use crate::ir::index_map::dim_bits;
@@ -39,7 +40,7 @@ pub fn assign(
     func.warps = warps_of(&func, target, schedule);
     spread_fetches(&mut func);
     func.stage = Stage::Schedule;
-    let chosen = choose(&func, target).map_err(|error| outside(error.to_string()))?;
+    let chosen = choose(&func, target, schedule).map_err(|error| outside(error.to_string()))?;
     let values = func.values();
     for value in values
         .filter(|&value| !func.ty(value).is_scalar())
@@ -79,15 +80,18 @@ struct Chosen {
     stores: BTreeMap<Inst, Rc<LinearLayout>>,
 }
 
-fn choose(func: &Func, target: &Target) -> Result<Chosen, LayoutError> {
+fn choose(func: &Func, target: &Target, schedule: &Schedule) -> Result<Chosen, LayoutError> {
     let insts = func.all_insts();
+    let indices = Indices::of(func);
+    let stated = schedule.stages.map(i64::from);
+    let vectors = widest_vectors(func, &indices, target, stated);
     let origins = origins(func, &insts);
     let mut assigner = Assigner {
         func,
         target,
         insts,
         definitions: func.definitions(),
-        indices: Indices::of(func),
+        indices,
         warp_bits: func.warps.trailing_zeros(),
         highest: match func.parameters.iter().any(|it| it.within.is_some()) {
             true => Highest::Registers,
@@ -95,9 +99,8 @@ fn choose(func: &Func, target: &Target) -> Result<Chosen, LayoutError> {
         },
         origins: origins.of,
         layouts: EntityMap::filled(func.value_count(), None),
-        vectors: BTreeMap::new(),
+        vectors,
     };
-    assigner.find_vectors();
     assigner.anchor();
     for end in origins.ends {
         assigner.layouts[end] = Some(assigner.default_layout(end));
@@ -159,30 +162,13 @@ struct Assigner<'a> {
     highest: Highest,
     origins: EntityMap<Value, Origin>,
     layouts: EntityMap<Value, Option<Rc<LinearLayout>>>,
-    /// The widest vector of any access to a tile of this shape along this axis.
-    vectors: BTreeMap<(Shape, usize), u32>,
+    /// The widest vectors of accesses to tiles.
+    vectors: BTreeMap<Tiles, u32>,
 }
 
 impl Assigner<'_> {
     fn shape(&self, value: Value) -> Shape {
         self.func.ty(value).shape
-    }
-
-    fn find_vectors(&mut self) {
-        for &inst in &self.insts {
-            let Some(access) = self.func.op(inst).access() else {
-                continue;
-            };
-            let Some(&axis) = access.order(self.func, &self.indices).first() else {
-                continue;
-            };
-            let bits = access.vector_bits(self.func, &self.indices, axis, self.target);
-            let widest = self
-                .vectors
-                .entry((self.shape(access.offsets), axis))
-                .or_default();
-            *widest = bits.max(*widest);
-        }
     }
 
     fn preferred(&self, access: &MemoryAccess) -> Rc<LinearLayout> {

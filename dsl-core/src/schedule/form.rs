@@ -127,6 +127,7 @@ fn of_slot(
         SlotOp::CopyBox(_) | SlotOp::WaitBox(_) | SlotOp::ReleaseSlot(_) => scalar(),
         SlotOp::CopySlot(_) | SlotOp::WaitSlots(_) | SlotOp::WaitWritten(_) => scalar(),
         SlotOp::CopyLanes(op) => of(op.offsets)?,
+        SlotOp::CopyRun(op) => of(op.offsets)?,
         SlotOp::CopyRow(op) => of(op.offsets)?,
         SlotOp::WaitRow(_) => scalar(),
         SlotOp::RowLoad(_) => Rc::clone(&results[0]),

@@ -11,7 +11,7 @@ use crate::layout::LinearLayout;
 use crate::layout::group::{
     Groups, Multiplied, box_axis, chunked_slot, groups, operand_axis, result_slot,
 };
-use crate::layout::slots::SlotPlaces;
+use crate::layout::slots::{SlotPlaces, in_order};
 use crate::text::layout_text;
 
 /// What to do about a box whose strides do not say which elements are neighbours.
@@ -48,6 +48,8 @@ pub(super) fn check(
         stored(func, op)
     } else if let Op::CopyLanes(op) = op {
         copied(&place(op.buffer), &place(op.offsets), op.count)
+    } else if let Op::CopyRun(op) = op {
+        run(&place(op.buffer))
     } else if let Op::SlotStore(op) = op {
         filled(&place(op.buffer))
     } else if let Op::SlotLoad(op) = op {
@@ -173,6 +175,17 @@ fn copied(slot: &LinearLayout, tile: &LinearLayout, count: i64) -> Result<(), Di
         "begin `register=` of the buffer's layout with {} indices of `register=` of that of the offsets, or take a smaller `count`",
         count.ilog2()
     );
+    Err(wrong(message, note))
+}
+
+/// A run lies in its slot as in memory.
+fn run(slot: &LinearLayout) -> Result<(), Diagnostic> {
+    let asked = in_order(slot.dim_bits());
+    if *slot == asked {
+        return Ok(());
+    }
+    let message = "the slots of `copy_run` do not have elements in their order";
+    let note = format!("give the buffer the layout `{}`", layout_text(&asked));
     Err(wrong(message, note))
 }
 

@@ -28,7 +28,9 @@ mod rings;
 pub(crate) mod room;
 pub mod rotate;
 pub mod rows;
+pub(crate) mod runs;
 pub mod small_views;
+mod vectors;
 pub mod waits;
 
 pub(crate) use form::product_fragments;

@@ -1,7 +1,8 @@
 //! Loops whose loads are started iterations ahead, by asynchronous copies to slots of shared memory.
 //!
 //! A load keeps its layout: each lane copies what it would have loaded, and reads back what it copied itself,
-//! so waiting is enough and no barrier is needed. There is one slot for each stage: an iteration first starts the
+//! so waiting is enough and no barrier is needed. Of a run that begins anywhere lanes share the pieces, so an iteration that reads one
+//! begins with a barrier. There is one slot for each stage: an iteration first starts the
 //! copies of the iteration `stages - 1` ahead, into the slot that the iteration before it has read. What a
 //! product reads from slots is copied there at once, by all lanes for all: there an iteration begins with a
 //! barrier. Where products stay under way over the loop's edge, they come first. Where warps release slots, copies follow the
@@ -20,6 +21,7 @@ use super::nest::{is_counted, loops_around, stages_of};
 use super::overlap::{Added, Overlap};
 use super::read_back::read_back;
 use super::rings::{Ring, Slots, Uses};
+use super::runs::{Numbers, numbered, slow_runs};
 use super::{MayEnd, PlacedFunc};
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
@@ -71,12 +73,18 @@ pub fn pipeline(
     if loops.is_empty() {
         return Ok(func);
     }
-    let indices = Indices::of(&func);
-    let mut func = func.into_inner();
-    func.keep_sites();
     let before = func.inst_count();
+    let mut indices = Indices::of(&func);
+    let mut func = func.into_inner();
+    let mut runs = Numbers::new();
+    let slow = slow_runs(&func, &indices, target, stated);
+    if !slow.is_empty() {
+        (func, runs) = numbered(func, slow)?;
+        indices = Indices::of(&func);
+    }
+    func.keep_sites();
     for (inst, stages) in loops {
-        func = pipelined(func, inst, stages, (&indices, target), may_end)?;
+        func = pipelined(func, inst, stages, (&indices, &runs, target), may_end)?;
     }
     if func.inst_count() > before {
         dce(&mut func);
@@ -117,7 +125,7 @@ fn pipelined(
     func: Func,
     inst: Inst,
     stages: i64,
-    (indices, target): (&Indices, &Target),
+    (indices, runs, target): (&Indices, &Numbers, &Target),
     may_end: MayEnd<'_>,
 ) -> Result<Func, Diagnostics> {
     let Op::For(op) = func.op(inst).clone() else {
@@ -129,10 +137,11 @@ fn pipelined(
     let boxed = counted && has_boxes(&func, op.body);
     let ahead = Ahead::find(&func, op.body, may_end, &mut |load| {
         let found = uses
-            .ring(load)
+            .ring(load, runs.get(&load).copied())
             .filter(|_| !matches!(func.op(load), Op::CopyBox(_)) || counted)
-            .filter(|found| found.fed.is_some() || !boxed || !is_small(&func, load));
-        found.is_some_and(|found| rings.insert(load, found).is_none())
+            .filter(|found| found.fed.is_some() || !boxed || !is_small(&func, load))?;
+        let numbers = found.run.into_iter().flatten().collect();
+        rings.insert(load, found).is_none().then_some(numbers)
     });
     if ahead.loads.is_empty() {
         return Ok(func);
@@ -193,7 +202,7 @@ impl Pipeliner {
         } else {
             self.apart(|this| {
                 // Other warps may still read what a loop around has filled the slots with before.
-                if this.feeds() && outermost != inst {
+                if this.shares() && outermost != inst {
                     this.builder.emit(Op::Barrier(op::Barrier {}), &[]);
                 }
                 this.fill(&op, None)
@@ -415,9 +424,9 @@ impl Pipeliner {
         self.builder.add(index, distance)
     }
 
-    /// At the start of an iteration whose products read slots: waits until its copies are there for all.
+    /// At the start of an iteration that reads slots that others fill: waits until its copies are there for all.
     fn meet(&mut self, &Own { slot, turn }: &Own, releases: bool) {
-        if !self.feeds() {
+        if !self.shares() {
             return;
         }
         if self.copies_lanes() {
@@ -462,18 +471,12 @@ impl Pipeliner {
             let index = self.later(index, self.distance * op.step);
             self.start_copies(index, state, runs, free)
         };
-        if !self.feeds() {
+        if !self.shares() {
             self.wait(self.distance);
         }
         let own = self.following_by(Own { slot, turn }, [last, zero, one]);
         next.extend([own.slot].into_iter().chain(own.turn));
         next
-    }
-
-    /// Whether products read what runs ahead.
-    fn feeds(&self) -> bool {
-        let mut loads = self.ahead.loads.iter();
-        loads.any(|load| self.rings[load].fed.is_some())
     }
 
     fn wait(&mut self, pending: i64) {

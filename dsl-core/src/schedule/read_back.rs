@@ -24,7 +24,12 @@ pub(super) fn read_back(
             feed(func, &fed, buffer, slot);
             continue;
         }
-        let read = Op::SlotLoad(op::SlotLoad { buffer, slot });
+        let start = rings[&load].run.map(|[start, _]| start);
+        let read = Op::SlotLoad(op::SlotLoad {
+            buffer,
+            slot,
+            start,
+        });
         let Some((condition, on_false)) = other_of(func, load) else {
             func.inst_mut(load).op = read;
             continue;

@@ -1,12 +1,13 @@
-//! The slots of loads that run ahead: of a lane's own, or those from which a product reads its operand.
+//! The slots of loads that run ahead: of a lane's own, those of runs, or those from which a product reads its operand.
 
 use std::collections::BTreeMap;
 
+use crate::ir::index_map::dim_bits;
 use crate::ir::numbers::filling;
 use crate::ir::{Func, Inst, Layout, Literal, Op, Region, Type, Value, op};
 use crate::layout::LinearLayout;
 use crate::layout::group::inner_axis;
-use crate::layout::slots::own_slot;
+use crate::layout::slots::{in_order, own_slot};
 use crate::passes::indices::Indices;
 use crate::target::Target;
 
@@ -19,6 +20,8 @@ pub(super) struct Slots {
     own: Option<Layout>,
     /// Elements that a lane copies at once, as is known of the load.
     pub(super) count: i64,
+    /// Whether they hold runs.
+    pub(super) of_runs: bool,
 }
 
 /// What follows a load whose tile goes nowhere but to a slot that a product reads.
@@ -35,6 +38,15 @@ pub(super) struct Fed {
 pub(super) struct Ring {
     pub(super) slots: Slots,
     pub(super) fed: Option<Fed>,
+    /// Where the run begins that the load reads, and how many elements it has.
+    pub(super) run: Option<[Value; 2]>,
+}
+
+impl Ring {
+    /// Whether lanes read what others have copied.
+    pub(super) fn is_shared(&self) -> bool {
+        self.fed.is_some() || self.run.is_some()
+    }
 }
 
 /// What uses the values of a function, and where instructions stand.
@@ -68,10 +80,13 @@ impl<'a> Uses<'a> {
     }
 
     /// The slots for what a load gives; `None` where its accesses are too narrow for copies.
-    pub(super) fn ring(&self, load: Inst) -> Option<Ring> {
+    pub(super) fn ring(&self, load: Inst, run: Option<[Value; 2]>) -> Option<Ring> {
         let func = self.func;
         if let Op::CopyBox(op) = func.op(load) {
             return self.boxed(load, op);
+        }
+        if let Some(run) = run {
+            return Some(self.of_run(load, run));
         }
         let tile = func.op(load).access()?;
         let result = func.inst(load).results[0];
@@ -101,8 +116,10 @@ impl<'a> Uses<'a> {
                 layout,
                 own: func.layout(result).filter(|_| fed.is_none()),
                 count: 1 << vector.len(),
+                of_runs: false,
             },
             fed,
+            run: None,
         })
     }
 
@@ -126,13 +143,30 @@ impl<'a> Uses<'a> {
                 layout,
                 own: None,
                 count: 1,
+                of_runs: false,
             },
             fed: Some(Fed {
                 store,
                 dot,
                 buffer: op.buffer,
             }),
+            run: None,
         })
+    }
+
+    fn of_run(&self, load: Inst, run: [Value; 2]) -> Ring {
+        let ty = self.func.ty(self.func.inst(load).results[0]);
+        Ring {
+            slots: Slots {
+                ty,
+                layout: in_order(&dim_bits(&ty.shape)),
+                own: None,
+                count: 1,
+                of_runs: true,
+            },
+            fed: None,
+            run: Some(run),
+        }
     }
 
     fn fed(&self, load: Inst) -> Option<Fed> {

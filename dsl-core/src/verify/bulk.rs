@@ -1,5 +1,5 @@
-//! The rules of bulk copies of which several instructions must know: where a row may be copied, and whose boxes and releases
-//! barriers count.
+//! The rules of copies of which several instructions must know: where a row may be copied, whose boxes and releases
+//! barriers count, and which slots hold runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,13 @@ use crate::ir::op::Control;
 use crate::ir::{Func, Inst, Op, Region, Value, op};
 
 /// Errors where a row is copied in a loop, where more than two buffers have their slots behind each other, where boxes are
-/// copied to slots that lie behind others, where a box waits for a release of slots that nobody releases, and where boxes
-/// are waited for, or released, that nobody copies. Takes regions to be a tree.
+/// or runs are copied to slots that lie behind others, where a box waits for a release of slots that nobody releases, where boxes
+/// are waited for, or released, that nobody copies, and where slots of runs are filled or read otherwise. Takes regions to be a tree.
 pub(super) fn check(func: &Func, diagnostics: &mut Diagnostics) {
     let mut rules = Rules {
         func,
         copied: BTreeSet::new(),
+        runs: BTreeSet::new(),
         released: BTreeSet::new(),
         behind: BTreeSet::new(),
         followed: BTreeMap::new(),
@@ -29,6 +30,8 @@ struct Rules<'a> {
     func: &'a Func,
     /// The buffers to which boxes are copied.
     copied: BTreeSet<Value>,
+    /// The buffers to which runs are copied.
+    runs: BTreeSet<Value>,
     /// The buffers whose slots are released.
     released: BTreeSet<Value>,
     /// The buffers whose slots lie behind those of others, and how many have their slots behind those of each.
@@ -42,6 +45,8 @@ impl Rules<'_> {
         let op = self.func.op(inst);
         if let Op::CopyBox(op) = op {
             self.copied.insert(op.buffer);
+        } else if let Op::CopyRun(op) = op {
+            self.runs.insert(op.buffer);
         } else if let Op::ReleaseSlot(op) = op {
             self.released.insert(op.buffer);
         } else if let &Op::Buffer(op::Buffer {
@@ -77,6 +82,15 @@ impl Rules<'_> {
                 "copy it once before the loop, or load a part in each iteration by `load`",
             ]);
         }
+        if let Op::CopyRun(op) = op {
+            return self.behind.contains(&op.buffer).then_some([
+                "a run is copied to slots that lie behind those of another buffer",
+                "copy it to a `buffer` without `behind`",
+            ]);
+        }
+        if let Some(wrong) = self.not_of_runs(op) {
+            return Some(wrong);
+        }
         if let Op::CopyBox(op) = op {
             if self.behind.contains(&op.buffer) {
                 return Some([
@@ -111,6 +125,28 @@ impl Rules<'_> {
         (is_buffer && !self.copied.contains(&counted)).then_some([
             "no box is copied to this buffer",
             "fill it by `copy_box`, or wait by `barrier` for what lanes store or copy there",
+        ])
+    }
+
+    /// What is wrong with an instruction that fills or reads slots of runs, or is said to.
+    fn not_of_runs(&self, op: &Op) -> Option<[&'static str; 2]> {
+        if let Op::SlotLoad(op) = op {
+            return match (self.runs.contains(&op.buffer), op.start) {
+                (true, None) => Some([
+                    "a run is read as if it began where its slot does",
+                    "say by `start` where in memory it begins",
+                ]),
+                (false, Some(_)) => Some([
+                    "no run is copied to this buffer",
+                    "leave out `start`, or fill the buffer by `copy_run`",
+                ]),
+                (true, Some(_)) | (false, None) => None,
+            };
+        }
+        let mut operands = op.operands().into_iter();
+        operands.any(|it| self.runs.contains(&it)).then_some([
+            "slots of runs are used by another op than `copy_run` and `slot_load`",
+            "give that a `buffer` of its own",
         ])
     }
 }

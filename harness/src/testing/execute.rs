@@ -361,6 +361,7 @@ fn faulted(fault: Fault) -> Outcome {
         | FaultKind::Race { .. }
         | FaultKind::Uninitialised { .. }
         | FaultKind::UnderWay { .. }
+        | FaultKind::ReadsBeyond { .. }
         | FaultKind::Unfinished { .. }
         | FaultKind::Unaligned { .. }
         | FaultKind::Divergent { .. }

@@ -8,15 +8,14 @@ use super::address::Addresses;
 use crate::error::{Error, Result};
 
 impl<'c> Emitter<'_, 'c> {
-    /// Emits `start_copy`. Copies of 16 bytes pass by the first-level cache; without the mask the
-    /// hardware reads nothing and fills with zeros.
+    /// Emits `start_copy`. Copies of 16 bytes pass by the first-level cache; behind what is read the hardware fills with zeros.
     pub(super) fn start_copy(&self, op: &op::StartCopy) -> Result<()> {
         let op::StartCopy {
             target,
             offset,
             source,
             source_offset,
-            mask,
+            read,
             count,
         } = *op;
         let dtype = self.func.ty(source).pointee().map(|(dtype, _)| dtype);
@@ -26,17 +25,18 @@ impl<'c> Emitter<'_, 'c> {
         let name = format!("llvm.nvvm.cp.async.{cache}.shared.global.{bytes}");
         let targets = self.indices(offset)?;
         let sources = self.indices(source_offset)?;
-        let masks = mask.map(|mask| self.get(mask));
-        let (mut written, mut read) = (Addresses::default(), Addresses::default());
+        let sizes = read.map(|read| self.get(read));
+        let (mut targeted, mut sourced) = (Addresses::default(), Addresses::default());
         for (at, (&to, &from)) in targets.iter().zip(&sources).enumerate() {
-            let target = self.element_at(&mut written, dtype, (target, to))?;
-            let source = self.element_at(&mut read, dtype, (source, from))?;
-            match masks.as_ref().map(|masks| masks[at].into_int_value()) {
+            let target = self.element_at(&mut targeted, dtype, (target, to))?;
+            let source = self.element_at(&mut sourced, dtype, (source, from))?;
+            match sizes.as_ref().map(|sizes| sizes[at].into_int_value()) {
                 None => {
                     self.intrinsic(&name, &[], &[target.into(), source.into()])?;
                 }
-                Some(mask) => {
-                    let size = self.choose_int(mask, self.int(32, bytes), self.int(32, 0))?;
+                Some(elements) => {
+                    let element = self.int(32, dtype.bytes().into());
+                    let size = self.builder.build_int_mul(elements, element, "")?;
                     let arguments = [target.into(), source.into(), size.into()];
                     self.intrinsic(&format!("{name}.s"), &[], &arguments)?;
                 }

@@ -8,6 +8,7 @@ use super::{Fault, FaultKind, Machine};
 use crate::interp::elements::Elements;
 use crate::interp::fault::SlotFault;
 use crate::ir::op::{OrderOp, SlotOp};
+use crate::ir::operand::piece_bits;
 use crate::ir::{Inst, Value, op};
 use row::Row;
 
@@ -32,6 +33,8 @@ struct Leaving {
 #[derive(Default)]
 pub(super) struct Shared {
     slots: BTreeMap<(Value, i64), Elements>,
+    /// Where in memory the last run begins that was copied to each slot.
+    starts: BTreeMap<(Value, i64), i64>,
     /// The copies of no group yet.
     started: Vec<Copy>,
     groups: VecDeque<Vec<Copy>>,
@@ -74,6 +77,7 @@ impl Machine<'_> {
                 Ok(vec![Elements::uniform(0)])
             }
             SlotOp::CopyLanes(op) => self.copy_lanes(inst, op).map(|()| Vec::new()),
+            SlotOp::CopyRun(op) => self.copy_run(inst, op).map(|()| Vec::new()),
             SlotOp::CopyBox(op) => self.copy_box(inst, op).map(|()| Vec::new()),
             SlotOp::WaitBox(op) => {
                 let place = self.slot(inst, op.buffer, op.slot)?;
@@ -92,7 +96,7 @@ impl Machine<'_> {
             SlotOp::CopyRow(op) => self.copy_row(inst, op),
             SlotOp::WaitRow(op) => Ok(self.wait_row(op)),
             SlotOp::RowLoad(op) => self.row_load(inst, op),
-            SlotOp::SlotLoad(op) => Ok(vec![self.in_slot(inst, op.buffer, op.slot)?]),
+            SlotOp::SlotLoad(op) => Ok(vec![self.slot_load(inst, op)?]),
             SlotOp::SlotStore(op) => self.slot_store(inst, op).map(|()| Vec::new()),
             SlotOp::DotSlots(op) => {
                 let mut places = vec![self.slot(inst, op.b, op.b_slot)?];
@@ -139,6 +143,43 @@ impl Machine<'_> {
             elements,
         });
         Ok(())
+    }
+
+    fn copy_run(&mut self, inst: Inst, op: &op::CopyRun) -> Result<(), Fault> {
+        let place = self.slot(inst, op.buffer, op.slot)?;
+        self.free(inst, place)?;
+        let (start, count) = (self.index(op.start), self.index(op.count));
+        let room = self.shape(op.offsets).elements() as i64;
+        let elements = self.run(inst, &op.access(), (start, count, room))?;
+        self.shared.starts.insert(place, start);
+        self.shared.started.push(Copy {
+            inst,
+            place,
+            elements,
+        });
+        Ok(())
+    }
+
+    fn slot_load(&self, inst: Inst, op: &op::SlotLoad) -> Result<Elements, Fault> {
+        op.start
+            .map_or(Ok(()), |start| self.begins(inst, op, start))?;
+        self.in_slot(inst, op.buffer, op.slot)
+    }
+
+    /// Whether the run in a slot lies where one from `start` on does.
+    fn begins(&self, inst: Inst, op: &op::SlotLoad, start: Value) -> Result<(), Fault> {
+        let place = self.slot(inst, op.buffer, op.slot)?;
+        let dtype = self.func.ty(op.buffer).buffer().map(|(dtype, _)| dtype);
+        let piece = dtype.map_or(1, |dtype| 1 << piece_bits(dtype));
+        let within = |start: i64| start & (piece - 1);
+        let read = within(self.index(start));
+        let begins = self.shared.starts.get(&place).map_or(0, |&it| within(it));
+        if begins == read {
+            return Ok(());
+        }
+        let slot = place.1;
+        let fault = SlotFault::Begins { slot, begins, read };
+        Err(self.fault(inst, fault.into()))
     }
 
     fn copy_box(&mut self, inst: Inst, op: &op::CopyBox) -> Result<(), Fault> {

@@ -23,7 +23,7 @@ impl Runner<'_, '_> {
             offset,
             source,
             source_offset,
-            mask: operand,
+            read,
             count,
         } = *op;
         let local = Inst::new(self.warp.values[target].scalar() as usize);
@@ -33,14 +33,23 @@ impl Runner<'_, '_> {
         let align = count * i64::from(allocation.dtype.bytes());
         for at in 0..self.width(offset) {
             let targets = self.offsets(offset, None, (mask, at));
-            let sources = self.offsets(source_offset, operand, (mask, at));
+            let sources = self.offsets(source_offset, read, (mask, at));
             self.begin_access(inst, target, &targets, (width, align))?;
             self.begin_access(inst, source, &sources, (width, align))?;
             let argument = self.warp.values[source].scalar() as usize;
             let mut sources = sources.iter().copied().peekable();
             for &(lane, first) in targets.iter() {
                 let from = sources.next_if(|&(other, _)| other == lane);
+                let read = read.map_or(count, |read| {
+                    let read = self.warp.values[read].get(at * self.warp.lanes + lane);
+                    i64::from(read as u32 as i32)
+                });
+                if !(0..=count).contains(&read) {
+                    let lane = self.warp.lane(lane) as u64;
+                    return Err(self.fault(inst, FaultKind::ReadsBeyond { lane, read, count }));
+                }
                 for element in 0..count {
+                    let from = from.filter(|_| element < read);
                     let from = from.map(|(_, first)| (argument, first.wrapping_add(element)));
                     let copied = Copied {
                         inst,

@@ -25,7 +25,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::ReleaseSlot(_) | Op::CopySlot(_) | Op::WaitSlots(_) => rules.slots(declared),
         Op::SlotLoad(_) | Op::SlotStore(_) | Op::DotSlots(_) => rules.slots(declared),
         Op::CopyRow(_) | Op::WaitRow(_) | Op::RowLoad(_) => rules.slots(declared),
-        Op::WaitWritten(_) => rules.slots(declared),
+        Op::WaitWritten(_) | Op::CopyRun(_) => rules.slots(declared),
         Op::LoadBox(it) => stated(&|to| rules.load_box(it, to)),
         Op::StoreBox(it) => none(rules.store_box(it)),
         Op::LaneLoad(it) => stated(&|to| rules.lane_load(it, to)),

@@ -306,7 +306,9 @@ impl Rules<'_> {
         let offsets = self.offsets("offset", op.offset)?;
         let sources = self.offsets("source offset", op.source_offset)?;
         self.expect("source offset", sources, sources.with_shape(offsets.shape))?;
-        self.mask(offsets, op.mask)?;
+        if let Some(read) = op.read {
+            self.expect("read", self.ty(read), offsets.with_dtype(DType::I32))?;
+        }
         let bytes = op.count.saturating_mul(i64::from(dtype.bytes()));
         if [4, 8, 16].contains(&bytes) {
             return Ok(());

@@ -2,6 +2,7 @@
 
 use super::expect::Rules;
 use crate::ir::op::SlotOp;
+use crate::ir::operand::PIECE;
 use crate::ir::{DType, Element, Type, Value, op};
 
 impl Rules<'_> {
@@ -13,6 +14,7 @@ impl Rules<'_> {
         {
             SlotOp::Buffer(op) => self.stated(declared, &|to| self.buffer(op, to)),
             SlotOp::CopyLanes(op) => self.copy_lanes(op).map(|()| Vec::new()),
+            SlotOp::CopyRun(op) => self.copy_run(op).map(|()| Vec::new()),
             SlotOp::CopyBox(op) => {
                 let moved = self.slot(op.buffer, op.slot)?;
                 if let Some(released) = op.released {
@@ -97,11 +99,31 @@ impl Rules<'_> {
         }
     }
 
-    fn copy_row(self, op: &op::CopyRow, to: Type) -> Result<(), String> {
+    fn copy_run(self, op: &op::CopyRun) -> Result<(), String> {
         let loaded = self.access(&op.access())?;
-        for (what, number) in [("start", op.start), ("count", op.count)] {
+        let slot = self.slot(op.buffer, op.slot)?;
+        self.expect("slot", slot, loaded)?;
+        self.run(op.base, [op.start, op.count])?;
+        let bytes = loaded.dtype().map_or(0, |dtype| dtype.bytes() as usize);
+        match loaded.shape.elements() * bytes >= PIECE as usize {
+            true => Ok(()),
+            false => Err(format!(
+                "`copy_run` moves `{loaded}`, expected {PIECE} bytes or more"
+            )),
+        }
+    }
+
+    /// The numbers of elements that lie side by side, from where on and how many, in memory of which pieces are copied.
+    fn run(self, base: Value, [start, count]: [Value; 2]) -> Result<(), String> {
+        for (what, number) in [("start", start), ("count", count)] {
             self.expect(what, self.ty(number), Type::INDEX)?;
         }
+        self.copied_in_pieces(base)?;
+        self.only_read(base)
+    }
+
+    fn copy_row(self, op: &op::CopyRow, to: Type) -> Result<(), String> {
+        let loaded = self.access(&op.access())?;
         let elements = loaded.shape.elements() as i64;
         if !(1..=elements).contains(&op.room) {
             let room = op.room;
@@ -109,8 +131,7 @@ impl Rules<'_> {
                 "`copy_row` has room for {room} elements of `{loaded}`, expected 1 to {elements}"
             ));
         }
-        self.copied_in_pieces(op.base)?;
-        self.only_read(op.base)?;
+        self.run(op.base, [op.start, op.count])?;
         let row = loaded.dtype().map(Element::Row);
         let row = row.map(|element| Type { element, ..loaded });
         self.expect("result", to, row.unwrap_or(loaded))
@@ -157,6 +178,9 @@ impl Rules<'_> {
 
     fn slot_load(self, op: &op::SlotLoad, to: Type) -> Result<(), String> {
         let slot = self.slot(op.buffer, op.slot)?;
+        if let Some(start) = op.start {
+            self.expect("start", self.ty(start), Type::INDEX)?;
+        }
         self.expect("result", to, slot)
     }
 }

@@ -158,7 +158,7 @@ impl Lowering<'_> {
         self.only_where(condition, fill)
     }
 
-    fn only_where(
+    pub(super) fn only_where(
         &mut self,
         condition: Value,
         fill: impl FnOnce(&mut Self) -> Result<()>,

@@ -29,6 +29,7 @@ mod registers;
 mod rescale;
 mod resident;
 mod rows;
+mod runs;
 mod scan;
 mod scatter;
 mod search;
@@ -164,6 +165,8 @@ struct Lowering<'a> {
     box_buffers: boxes::BoxBuffers,
     /// For each buffer the one whose slots lie behind its own.
     behind: BTreeMap<Value, Value>,
+    /// The buffers to which runs are copied.
+    of_runs: BTreeSet<Value>,
     /// Whether lanes may have touched shared memory.
     uses_shared: bool,
     residents: Residents,
@@ -202,6 +205,7 @@ impl<'a> Lowering<'a> {
             rows: BTreeMap::new(),
             box_buffers: boxes::BoxBuffers::of(block),
             behind: slots::behind(block),
+            of_runs: slots::of_runs(block),
             uses_shared: false,
             residents: Residents::default(),
             questions: Questions::default(),

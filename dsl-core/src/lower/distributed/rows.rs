@@ -7,10 +7,9 @@ use super::{Lowering, Result};
 use crate::ir::index_map::dim_bits;
 use crate::ir::operand::piece_bits;
 use crate::ir::{DType, Op, Type, Value, op};
-use crate::layout::LinearLayout;
-use crate::layout::slots::SlotPlaces;
+use crate::layout::slots::{SlotPlaces, in_order};
 use crate::passes::allocate::row_elements;
-use crate::schedule::rows::begins_a_piece;
+use crate::schedule::runs::begins_a_piece;
 use crate::target::WARP_LANES;
 
 /// A row in shared memory.
@@ -176,11 +175,7 @@ impl Lowering<'_> {
         let row = self.row(op.row);
         let (ty, layout) = (self.block.ty(result), self.layout(result));
         let dtype = self.dtype(result)?;
-        let bits = dim_bits(&ty.shape);
-        let places = (0..bits.iter().sum()).map(|bit: u32| 1 << bit);
-        let in_order = LinearLayout::new(bits, places.collect(), Vec::new(), Vec::new());
-        let in_order = in_order.expect("broken invariant: a row holds what the tile holds");
-        let places = SlotPlaces::of_elements(&in_order, &layout);
+        let places = SlotPlaces::of_elements(&in_order(&dim_bits(&ty.shape)), &layout);
         let most = match row.begins_a_piece {
             true => self.vector_bits_of(&ty, dtype, op.mask),
             false => 0,

@@ -1,6 +1,6 @@
 //! Tiles in shared memory: buffers, the slots that lanes copy to and read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::order::Touch;
 use super::registers::Registers;
@@ -8,6 +8,7 @@ use super::{Lowering, Result};
 use crate::ir::op::SlotOp;
 use crate::ir::{BinaryOp, DType, Effect, Func, Op, Space, Type, Value, op};
 use crate::layout::slots::SlotPlaces;
+use crate::passes::allocate::slot_elements;
 
 /// For each buffer the one whose slots lie behind its own.
 pub(super) fn behind(block: &Func) -> BTreeMap<Value, Value> {
@@ -21,11 +22,24 @@ pub(super) fn behind(block: &Func) -> BTreeMap<Value, Value> {
     pairs.collect()
 }
 
+/// The buffers to which runs are copied.
+pub(super) fn of_runs(block: &Func) -> BTreeSet<Value> {
+    let insts = block.all_insts().into_iter();
+    let buffers = insts.filter_map(|inst| {
+        let Op::CopyRun(op) = block.op(inst) else {
+            return None;
+        };
+        Some(op.buffer)
+    });
+    buffers.collect()
+}
+
 impl Lowering<'_> {
     pub(super) fn slot_op(&mut self, results: &[Value], op: SlotOp<'_>) -> Result<()> {
         match op {
             SlotOp::Buffer(op) => self.buffer(results[0], op),
             SlotOp::CopyLanes(op) => self.copy_lanes(op),
+            SlotOp::CopyRun(op) => self.copy_run(op),
             SlotOp::CopyBox(op) => self.copy_box(op),
             SlotOp::WaitBox(op) => self.wait_box(op),
             SlotOp::ReleaseSlot(op) => self.release_slot(op),
@@ -77,7 +91,8 @@ impl Lowering<'_> {
 
     /// Where the first slot of a buffer begins, from its base on, and the next one from there on.
     pub(super) fn slot_places(&self, buffer: Value) -> (u32, u32) {
-        let own = self.layout(buffer).registers();
+        let has_runs = self.of_runs.contains(&buffer);
+        let own = slot_elements(self.block, buffer, has_runs) as u32;
         let made = self.definitions[buffer].map(|inst| self.block.op(inst));
         if let Some(&Op::Buffer(op::Buffer {
             behind: Some(front),
@@ -158,12 +173,18 @@ impl Lowering<'_> {
         let copied = SlotPlaces::copied(&self.layout(op.buffer), &layout, op.count);
         let (places, vectors) = copied.expect("broken invariant: copies lie together in a slot");
         let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
+        let read = access.masks().map(|masks| {
+            let mask = self.pick(masks, &starts);
+            let ends = [op.count as u32, 0];
+            let [all, none] = ends.map(|read| self.literals(DType::I32, &vec![read; starts.len()]));
+            self.builder.select(mask, all, none)
+        });
         let copy = Op::StartCopy(op::StartCopy {
             target: self.scalar(op.buffer),
             offset: self.slot_offsets((op.buffer, op.slot), &places, (&starts, 0)),
             source: access.base(),
             source_offset: self.pick(access.offsets(), &starts),
-            mask: access.masks().map(|masks| self.pick(masks, &starts)),
+            read,
             count: op.count,
         });
         self.builder.emit(copy, &[]);
@@ -200,12 +221,20 @@ impl Lowering<'_> {
         let (dtype, _) = self.of_buffer(op.buffer);
         let layout = self.layout(result);
         let places = SlotPlaces::new(&self.layout(op.buffer), &layout);
-        let most = (self.target.vector_bytes / dtype.bytes()).ilog2();
+        let most = match op.start {
+            Some(_) => 0,
+            None => (self.target.vector_bytes / dtype.bytes()).ilog2(),
+        };
         let vectors = places.vectors(most);
         let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
+        let mut first = self.slot_start(op.buffer, op.slot);
+        if let Some(start) = op.start {
+            let [_, within] = self.in_pieces(start, dtype);
+            first = self.builder.add(first, within);
+        }
         let load = Op::LaneLoad(op::LaneLoad {
             base: self.scalar(op.buffer),
-            offset: self.slot_offsets((op.buffer, op.slot), &places, (&starts, 0)),
+            offset: self.placed_offsets(first, &places, (&starts, 0)),
             mask: None,
             other: None,
             align: (vectors[0].len() as i64) * i64::from(dtype.bytes()),

@@ -114,6 +114,19 @@ impl Pipeliner {
             }
             op.strides.iter_mut().for_each(|it| *it = now(*it));
             Op::CopyBox(op)
+        } else if let Op::Load(op) = &data.op
+            && let Some(run) = self.rings[&load].run
+        {
+            let [start, count] = run.map(now);
+            Op::CopyRun(op::CopyRun {
+                base: op.base,
+                offsets: now(op.offsets),
+                mask: op.mask.map(now),
+                start,
+                count,
+                buffer,
+                slot,
+            })
         } else if let Op::Load(op) = data.op {
             Op::CopyLanes(op::CopyLanes {
                 base: op.base,
@@ -143,6 +156,18 @@ impl Pipeliner {
     /// Whether some copies are those of lanes.
     pub(super) fn copies_lanes(&self) -> bool {
         self.ahead.loads.iter().any(|&load| !self.is_box(load))
+    }
+
+    /// Whether lanes or products read what other lanes have copied, or boxes.
+    pub(super) fn shares(&self) -> bool {
+        let mut loads = self.ahead.loads.iter();
+        loads.any(|load| self.rings[load].is_shared())
+    }
+
+    /// Whether products read what runs ahead.
+    pub(super) fn feeds(&self) -> bool {
+        let mut loads = self.ahead.loads.iter();
+        loads.any(|load| self.rings[load].fed.is_some())
     }
 
     /// Whether products read what lanes copy.

@@ -72,11 +72,11 @@ impl Pipeliner {
     }
 
     /// Whether boxes alone fill the slots that others read too, and in every iteration. What a lane copies and no product
-    /// takes it reads itself.
+    /// takes, it reads itself, unless it is of a run.
     pub(super) fn shares_boxes_alone(&self) -> bool {
         let insts = &self.func().region(self.body).insts;
         let mut loads = self.ahead.loads.iter();
-        let own = |load: &Inst| !self.is_box(*load) && self.rings[load].fed.is_none();
+        let own = |load: &Inst| !self.is_box(*load) && !self.rings[load].is_shared();
         let every = |load: &Inst| self.is_box(*load) && insts.contains(load);
         self.copies_boxes() && loads.all(|load| own(load) || every(load))
     }

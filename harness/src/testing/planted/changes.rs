@@ -60,6 +60,7 @@ pub(super) fn exchange_homes(func: &mut Func, inst: Inst) -> bool {
 /// The slot that an instruction reads or writes.
 fn slot(op: &mut Op) -> Option<&mut Value> {
     if let Op::CopyLanes(op::CopyLanes { slot, .. })
+    | Op::CopyRun(op::CopyRun { slot, .. })
     | Op::SlotLoad(op::SlotLoad { slot, .. })
     | Op::SlotStore(op::SlotStore { slot, .. })
     | Op::DotSlots(op::DotSlots { b_slot: slot, .. }) = op
@@ -107,16 +108,46 @@ pub(super) fn wide_copies(func: &mut Func, inst: Inst) -> bool {
     true
 }
 
-/// A row that begins so many elements further and has so many more.
+/// Where a row or a run begins, and how many elements it has.
+fn numbers(op: &mut Op) -> Option<[&mut Value; 2]> {
+    if let Op::CopyRow(op::CopyRow { start, count, .. })
+    | Op::CopyRun(op::CopyRun { start, count, .. }) = op
+    {
+        Some([start, count])
+    } else {
+        None
+    }
+}
+
+/// A row or a run that begins so many elements further and has so many more.
 pub(super) fn other_row(func: &mut Func, inst: Inst, by: [i64; 2]) -> bool {
-    let Op::CopyRow(op::CopyRow { start, count, .. }) = *func.op(inst) else {
+    let own = numbers(&mut func.inst_mut(inst).op).map(|own| own.map(|it| *it));
+    let Some([start, count]) = own else {
         return false;
     };
     let [further, more] = by;
     let start = added_before(func, inst, start, further);
     let count = added_before(func, inst, count, more);
-    if let Op::CopyRow(op) = &mut func.inst_mut(inst).op {
-        (op.start, op.count) = (start, count);
+    if let Some(own) = numbers(&mut func.inst_mut(inst).op) {
+        [start, count]
+            .into_iter()
+            .zip(own)
+            .for_each(|(to, it)| *it = to);
+    }
+    true
+}
+
+/// A run that is read as one that begins an element further.
+pub(super) fn other_begin(func: &mut Func, inst: Inst) -> bool {
+    let Op::SlotLoad(op::SlotLoad {
+        start: Some(start), ..
+    }) = *func.op(inst)
+    else {
+        return false;
+    };
+    let further = added_before(func, inst, start, 1);
+    if let Op::SlotLoad(op) = &mut func.inst_mut(inst).op {
+        op.start = Some(further);
     }
     true
 }

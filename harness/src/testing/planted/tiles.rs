@@ -156,10 +156,32 @@ const FAULTS: &[Fault] = &[
     fault!(
         "pipeline",
         "a slot is the next one",
-        Op::CopyLanes(_) | Op::SlotLoad(_) | Op::SlotStore(_) | Op::DotSlots(_),
+        Op::CopyLanes(_) | Op::CopyRun(_) | Op::SlotLoad(_) | Op::SlotStore(_) | Op::DotSlots(_),
         next_slot
     ),
-    fault!("pipeline", "a copy is missing", Op::CopyLanes(_)),
+    fault!(
+        "pipeline",
+        "a copy is missing",
+        Op::CopyLanes(_) | Op::CopyRun(_)
+    ),
+    fault!(
+        "pipeline",
+        "a run begins an element further",
+        Op::CopyRun(_),
+        |func, inst| other_row(func, inst, [1, 0])
+    ),
+    fault!(
+        "pipeline",
+        "a run has an element less",
+        Op::CopyRun(_),
+        |func, inst| other_row(func, inst, [0, -1])
+    ),
+    fault!(
+        "pipeline",
+        "a run is read from an element further",
+        Op::SlotLoad(_),
+        other_begin
+    ),
     fault!(
         "pipeline",
         "a group of copies is not made",

@@ -3,7 +3,7 @@
 use super::super::{Fault, Machine};
 use crate::interp::elements::Elements;
 use crate::interp::fault::RowFault;
-use crate::ir::{Inst, op};
+use crate::ir::{Inst, MemoryAccess, op};
 
 /// A row that is copied, or has come.
 pub(super) struct Row {
@@ -28,9 +28,32 @@ impl Machine<'_> {
         inst: Inst,
         op: &op::CopyRow,
     ) -> Result<Vec<Elements>, Fault> {
-        let (start, count) = (self.index(op.start), self.index(op.count));
-        let (offsets, mask) = (self.read(op.offsets), self.read_or(op.mask, 1));
-        let elements = self.shape(op.offsets).elements();
+        let numbers = (self.index(op.start), self.index(op.count), op.room);
+        let elements = self.run(inst, &op.access(), numbers)?;
+        let row = Row {
+            inst,
+            elements,
+            count: numbers.1,
+            has_come: false,
+        };
+        let made = self.func.inst(inst).results[0];
+        match self.shared.rows.insert(made, row) {
+            Some(before) if before.is_under_way() => {
+                Err(self.fault(inst, RowFault::Copying.into()))
+            }
+            Some(_) | None => Ok(vec![Elements::uniform(0)]),
+        }
+    }
+
+    /// What a load reads of the `count` elements from `start` on, for which there is `room`, and zero bits behind them.
+    pub(super) fn run(
+        &mut self,
+        inst: Inst,
+        access: &MemoryAccess,
+        (start, count, room): (i64, i64, i64),
+    ) -> Result<Elements, Fault> {
+        let (offsets, mask) = (self.read(access.offsets), self.read_or(access.mask, 1));
+        let elements = self.shape(access.offsets).elements();
         let wrong = (0..elements).find(|&element| {
             let is_of_row = (element as i64) < count;
             let place = offsets.get(element).cast_signed();
@@ -43,30 +66,14 @@ impl Machine<'_> {
                 start,
                 count,
             }),
-            None if count < 0 || count > op.room => Some(RowFault::NoRoom {
-                count,
-                room: op.room,
-            }),
+            None if count < 0 || count > room => Some(RowFault::NoRoom { count, room }),
             None => None,
         };
         if let Some(fault) = fault {
             return Err(self.fault(inst, fault.into()));
         }
         let at = |element| (mask.get(element) != 0).then(|| offsets.get(element).cast_signed());
-        let elements = self.gathered(inst, op.base, elements, &at, &Elements::uniform(0))?;
-        let row = Row {
-            inst,
-            elements,
-            count,
-            has_come: false,
-        };
-        let made = self.func.inst(inst).results[0];
-        match self.shared.rows.insert(made, row) {
-            Some(before) if before.is_under_way() => {
-                Err(self.fault(inst, RowFault::Copying.into()))
-            }
-            Some(_) | None => Ok(vec![Elements::uniform(0)]),
-        }
+        self.gathered(inst, access.base, elements, &at, &Elements::uniform(0))
     }
 
     pub(super) fn wait_row(&mut self, op: &op::WaitRow) -> Vec<Elements> {
