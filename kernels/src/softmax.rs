@@ -69,8 +69,8 @@ fn is_alone<T>(columns: usize) -> bool {
 }
 
 /// The softmax of each row of `[rows, columns]`. A setting's `block` is the elements of a tile, which
-/// takes several rows when it is longer than one. With `width` 0 there is a program for each tile, where no such program has a
-/// multiprocessor of a GPU to itself, else a program for each row in turns, `width` of them on each multiprocessor.
+/// takes several rows when it is longer than one. With `width` 0 there is a program for each tile, but where such a program has a
+/// multiprocessor to itself one on each takes rows in turns, a CPU aside. Else `width` programs on each multiprocessor do.
 pub fn launch<T: Float + Number>(
     x: &Buffer<T>,
     out: &mut Buffer<T>,

@@ -25,7 +25,7 @@ pub fn sum_rows<
     let row = program_id(0) * ROWS;
     let tiles = x.tile([ROWS, BLOCK]);
     let mut sum = sum_accumulator::<f32>([ROWS]).at_most(TILES);
-    for column in range(0, x.extent(1)).step(BLOCK).stages(ahead::<T>()) {
+    for column in range(0, x.extent(1)).step(BLOCK).stages(stages::<T>()) {
         sum.add(load(tiles.at_offset((row, column))), 1);
     }
     store(out.tile([ROWS]).at_offset((row,)), sum.finish().to::<T>());
@@ -55,8 +55,9 @@ pub fn sum_columns<
     store(out.tile([1, COLUMNS]).at((part, strip)), sum);
 }
 
-/// How far ahead rows are loaded: where no vector divides them, narrow elements come to shared memory. Wider ones are loaded as fast one by one.
-const fn ahead<T>() -> usize {
+/// The stages of the loop over a row. Narrow elements run ahead, which gains where no vector divides rows and costs nothing elsewhere;
+/// wider ones lanes load as fast one by one.
+const fn stages<T>() -> usize {
     if size_of::<T>() <= 2 { 2 } else { 1 }
 }
 

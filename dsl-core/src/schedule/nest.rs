@@ -3,7 +3,8 @@
 use super::append::Appender;
 use super::pipeline::LONGEST_STEP;
 use super::read_back::insert_before;
-use crate::ir::{Func, Inst, Op, Value, op};
+use crate::ir::op::Control;
+use crate::ir::{Func, Inst, Op, Region, Value, op};
 
 /// The loops around an instruction, from the outermost inwards.
 pub(super) fn loops_around(func: &Func, inst: Inst) -> Vec<Inst> {
@@ -115,4 +116,20 @@ pub(super) fn stages_of(func: &Func, op: &op::For, stated: Option<i64>) -> i64 {
     } else {
         1
     }
+}
+
+/// The instructions of a region and of the branches in it, each with the region that it is in: those that run once at most each
+/// time that the region does.
+pub(super) fn run_once(func: &Func, region: Region) -> Vec<(Region, Inst)> {
+    let mut found = Vec::new();
+    let mut pending = vec![region];
+    while let Some(region) = pending.pop() {
+        for &inst in &func.region(region).insts {
+            found.push((region, inst));
+            if let Some(Control::If(op)) = func.op(inst).control() {
+                pending.extend([op.on_true, op.on_false]);
+            }
+        }
+    }
+    found
 }

@@ -4,12 +4,12 @@
 //! waits then is the queue of loads. Bulk copies move pieces of 16 bytes, which a row has whole wherever it begins. Rows that are
 //! to be read again come the same way.
 
+use super::nest::run_once;
 use super::reread::{BLOCKS, is_used_again, reread};
 use super::runs::{Run, Runs};
 use super::{MayEnd, PlacedFunc};
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
-use crate::ir::op::Control;
 use crate::ir::{Element, Func, Inst, Op, Region, Stage, Type, Value, op};
 use crate::passes::indices::Indices;
 use crate::target::{Gpu, Target};
@@ -72,24 +72,9 @@ pub(super) fn rereads(func: &Func, target: &Target) -> bool {
 fn loads(func: &Func, target: &Target, least: i64) -> Vec<(Region, Inst, Run)> {
     let indices = Indices::of(func);
     let runs = Runs::of(func, &indices, target);
-    let insts = once(func).into_iter();
+    let insts = run_once(func, func.body()).into_iter();
     let found = insts.filter_map(|(region, inst)| Some((region, inst, runs.run(inst)?)));
     found.filter(|(.., row)| row.bytes >= least).collect()
-}
-
-/// The regions that run once at most, each with its instructions.
-fn once(func: &Func) -> Vec<(Region, Inst)> {
-    let mut found = Vec::new();
-    let mut pending = vec![func.body()];
-    while let Some(region) = pending.pop() {
-        for &inst in &func.region(region).insts {
-            found.push((region, inst));
-            if let Some(Control::If(op)) = func.op(inst).control() {
-                pending.extend([op.on_true, op.on_false]);
-            }
-        }
-    }
-    found
 }
 
 /// Copies a row where it is loaded, and reads it where it is used first, or where the program may end before that.

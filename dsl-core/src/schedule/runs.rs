@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::nest::stages_of;
+use super::nest::{run_once, stages_of};
 use super::read_back::insert_before;
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
@@ -215,8 +215,8 @@ impl<'a> Runs<'a> {
         self.are_indices(&sum).then_some(sum)
     }
 
-    /// Numbers that count up from one that is not negative are below a bound. None wraps, or else those that do are no elements
-    /// either: they are below the `floor` of 0.
+    /// Numbers that count up from one that is not negative are below a bound. None wraps, or those that do, which are negative, are
+    /// no elements either for a `floor` of 0.
     fn limit(&self, numbers: Value, bound: Value, floor: bool) -> Option<Limit> {
         self.counts(numbers)?;
         let wide = self.func.ty(numbers).dtype() == Some(DType::I64);
@@ -262,10 +262,12 @@ pub(super) fn slow_runs(
         if let Op::For(op) = func.op(inst)
             && stages_of(func, op, stated) > 1
         {
-            func.walk(op.body, &mut |inner| {
-                loads.extend(Some(inner).filter(|_| matches!(func.op(inner), Op::Load(_))));
-            });
+            let inner = run_once(func, op.body).into_iter().map(|(_, inner)| inner);
+            loads.extend(inner.filter(|&inner| matches!(func.op(inner), Op::Load(_))));
         }
+    }
+    if loads.is_empty() {
+        return Vec::new();
     }
     let runs = Runs::of(func, indices, target);
     let found = loads.into_iter().map(|load| Some((load, runs.run(load)?)));

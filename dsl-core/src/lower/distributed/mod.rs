@@ -51,7 +51,7 @@ use crate::entity::EntityMap;
 use crate::facts::Facts;
 use crate::ir::{Func, Inst, Op, Stage, Value};
 use crate::layout::{LayoutError, LinearLayout};
-use crate::passes::allocate::allocate;
+use crate::passes::allocate::{allocate, run_buffers};
 use crate::passes::indices::Indices;
 use crate::schedule::PlacedFunc;
 use crate::schedule::room::stores_apart;
@@ -166,7 +166,7 @@ struct Lowering<'a> {
     /// For each buffer the one whose slots lie behind its own.
     behind: BTreeMap<Value, Value>,
     /// The buffers to which runs are copied.
-    of_runs: BTreeSet<Value>,
+    run_buffers: BTreeSet<Value>,
     /// Whether lanes may have touched shared memory.
     uses_shared: bool,
     residents: Residents,
@@ -205,7 +205,7 @@ impl<'a> Lowering<'a> {
             rows: BTreeMap::new(),
             box_buffers: boxes::BoxBuffers::of(block),
             behind: slots::behind(block),
-            of_runs: slots::of_runs(block),
+            run_buffers: run_buffers(block),
             uses_shared: false,
             residents: Residents::default(),
             questions: Questions::default(),

@@ -10,9 +10,10 @@ use crate::target::LANE_BITS;
 
 /// A run, of which places (`i32`) count from where the piece begins in which it does.
 #[derive(Clone, Copy)]
-struct Run {
-    /// That place in memory (`i64`) and in the buffer of the slot.
+struct Placed {
+    /// That place in memory (`i64`).
     base: Value,
+    /// That place in the buffer.
     slot: Value,
     /// The first place behind the run; 0 where it has no element.
     end: Value,
@@ -34,7 +35,7 @@ impl Lowering<'_> {
         let some = self.builder.lt(none, count);
         let count = self.builder.cast(count, DType::I32);
         let end = self.builder.add(first, count);
-        let run = Run {
+        let run = Placed {
             base,
             slot: self.slot_start(op.buffer, op.slot),
             end: self.builder.select(some, end, zero),
@@ -80,7 +81,7 @@ impl Lowering<'_> {
     }
 
     /// Each lane copies the pieces so far behind its place.
-    fn copy_pieces(&mut self, op: &op::CopyRun, run: Run, thread: Value, behind: &[u32]) {
+    fn copy_pieces(&mut self, op: &op::CopyRun, run: Placed, thread: Value, behind: &[u32]) {
         let (dtype, _) = self.of_buffer(op.buffer);
         let piece = 1 << piece_bits(dtype);
         let thread = self.repeated(thread, behind.len());

@@ -1,6 +1,6 @@
 //! Tiles in shared memory: buffers, the slots that lanes copy to and read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::order::Touch;
 use super::registers::Registers;
@@ -20,18 +20,6 @@ pub(super) fn behind(block: &Func) -> BTreeMap<Value, Value> {
         Some((op.behind?, block.inst(inst).results[0]))
     });
     pairs.collect()
-}
-
-/// The buffers to which runs are copied.
-pub(super) fn of_runs(block: &Func) -> BTreeSet<Value> {
-    let insts = block.all_insts().into_iter();
-    let buffers = insts.filter_map(|inst| {
-        let Op::CopyRun(op) = block.op(inst) else {
-            return None;
-        };
-        Some(op.buffer)
-    });
-    buffers.collect()
 }
 
 impl Lowering<'_> {
@@ -91,8 +79,7 @@ impl Lowering<'_> {
 
     /// Where the first slot of a buffer begins, from its base on, and the next one from there on.
     pub(super) fn slot_places(&self, buffer: Value) -> (u32, u32) {
-        let has_runs = self.of_runs.contains(&buffer);
-        let own = slot_elements(self.block, buffer, has_runs) as u32;
+        let own = slot_elements(self.block, buffer, &self.run_buffers) as u32;
         let made = self.definitions[buffer].map(|inst| self.block.op(inst));
         if let Some(&Op::Buffer(op::Buffer {
             behind: Some(front),

@@ -14,7 +14,7 @@ use crate::ir::{Func, Inst, Op, Region, op};
 use crate::target::Target;
 
 use usage::{Buffer, Usage};
-pub(crate) use usage::{Exchanges, buffer_bytes, row_elements, slot_elements};
+pub(crate) use usage::{Exchanges, buffer_bytes, row_elements, run_buffers, slot_elements};
 
 /// How many buffers an error names.
 const NAMED: usize = 5;

@@ -268,15 +268,24 @@ impl Reader<'_> {
 /// Bytes of a buffer of a schedule function, with at most so many slots.
 pub(crate) fn buffer_bytes(func: &Func, buffer: Value, most_slots: i64) -> i64 {
     let (dtype, slots) = func.ty(buffer).buffer().unwrap_or((DType::I8, 1));
-    let insts = func.all_insts();
-    let mut ops = insts.iter().map(|&inst| func.op(inst));
-    let has_runs = ops.any(|op| matches!(op, Op::CopyRun(op) if op.buffer == buffer));
-    let elements = slot_elements(func, buffer, has_runs);
+    let elements = slot_elements(func, buffer, &run_buffers(func));
     i64::from(slots).min(most_slots) * elements * i64::from(dtype.bytes())
 }
 
-/// Elements of a slot of a buffer. A slot that `has_runs` has a piece more, as those begin anywhere in a piece.
-pub(crate) fn slot_elements(func: &Func, buffer: Value, has_runs: bool) -> i64 {
+/// The buffers to which runs are copied.
+pub(crate) fn run_buffers(func: &Func) -> BTreeSet<Value> {
+    let insts = func.all_insts().into_iter();
+    let buffers = insts.filter_map(|inst| {
+        let Op::CopyRun(op) = func.op(inst) else {
+            return None;
+        };
+        Some(op.buffer)
+    });
+    buffers.collect()
+}
+
+/// Elements of a slot of a buffer. A slot of runs has a piece more, as those begin anywhere in a piece.
+pub(crate) fn slot_elements(func: &Func, buffer: Value, run_buffers: &BTreeSet<Value>) -> i64 {
     let elements = func
         .layout(buffer)
         .map_or(0, |layout| func.linear(layout).registers());
@@ -284,7 +293,7 @@ pub(crate) fn slot_elements(func: &Func, buffer: Value, has_runs: bool) -> i64 {
         .ty(buffer)
         .buffer()
         .map_or(DType::I8, |(dtype, _)| dtype);
-    i64::from(elements) + (i64::from(has_runs) << piece_bits(dtype))
+    i64::from(elements) + (i64::from(run_buffers.contains(&buffer)) << piece_bits(dtype))
 }
 
 /// Elements of shared memory for a row of up to `room`, which begins as far behind a multiple of 16 bytes as in
