@@ -12,7 +12,7 @@ fn main() -> Result<()> {
     let golden = Array::from_slice([m * n], &golden)?;
     let a = Buffer::from_slice(&device, &numbers(m * k))?;
     let b = Buffer::from_slice(&device, &numbers(k * n))?;
-    let c = Buffer::zeros(&device, m * n)?;
+    let c = Buffer::<f32>::zeros(&device, m * n)?;
     let mut workload = with_output(c, |c, setting| matmul(&a, &b, c, shape, setting));
     let key = TuneKey {
         kernel: "matmul".to_string(),

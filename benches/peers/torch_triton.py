@@ -88,7 +88,7 @@ def copies(elements):
 
 
 def dtype_of(name):
-    return {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+    return {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
             "f8e4m3": torch.float8_e4m3fn, "i8": torch.int8, "i32": torch.int32, "i64": torch.int64}[name]
 
 

@@ -104,6 +104,7 @@ const BLOCK: &[Stage] = &[
     by_context!("widen_dots", |func, context| {
         widen_dots::widen_dots(func, context.target)
     }),
+    distributed!("late_zeros_of_tiles", late_zeros::late_zeros),
     by_context!("part_dots", |func, context| {
         promote_dots::part_dots(func, context.target)
     }),

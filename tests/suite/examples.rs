@@ -99,7 +99,7 @@ fn configurations() -> Vec<Configuration> {
     sums(&mut add);
     lookups(&mut add);
     for block in [16, 32, 64] {
-        let kernel = matmul::matmul::<f32>().bm(block).bn(block);
+        let kernel = matmul::matmul::<f32, f32>().bm(block).bn(block);
         add("matmul", block, block * block, launched(&kernel));
     }
     list

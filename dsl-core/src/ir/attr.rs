@@ -64,7 +64,8 @@ keyword_attribute! {
         /// A fused multiply-add chain in ascending k, in the accumulator's type.
         Ieee "ieee",
         /// The function of Hopper's tensor cores: of floats, added in `f32`, a chain of steps in ascending k, each a truncated
-        /// fused dot product and addition of what 32 bytes of an operand hold; of integers of 8 bits a sum that wraps.
+        /// fused dot product and addition of what 32 bytes of an operand hold; of `f64` a fused multiply-add chain in ascending
+        /// k; of integers of 8 bits a sum that wraps.
         Hopper "hopper",
         /// That of `f32`, but where an operand is NaN, sums are NaN or infinite. Passes take it where they look for NaN
         /// themselves; `dot_with` does not.
@@ -83,18 +84,25 @@ impl Precision {
 
     /// Products of one element that are added in one step, which no tile divides, of operands of this type.
     pub const fn step(self, operand: DType) -> usize {
-        match self {
-            Self::Ieee => 1,
-            Self::Hopper | Self::Cut => 256 / operand.bits() as usize,
+        match self.is_chain(operand) {
+            true => 1,
+            false => 256 / operand.bits() as usize,
         }
+    }
+
+    /// Whether products of operands of this type are added one after another, each rounded by itself.
+    pub const fn is_chain(self, operand: DType) -> bool {
+        matches!(
+            (self, operand),
+            (Self::Ieee, _) | (Self::Hopper, DType::F64)
+        )
     }
 
     /// Whether a product of operands of this type is defined.
     pub const fn admits(self, operand: DType) -> bool {
         match self {
             Self::Ieee => !matches!(operand.class(), Class::Bool),
-            Self::Hopper if operand.is_float() => operand.bits() <= 32,
-            Self::Hopper => matches!(operand, DType::I8 | DType::U8),
+            Self::Hopper => operand.is_float() || matches!(operand, DType::I8 | DType::U8),
             Self::Cut => matches!(operand, DType::F32),
         }
     }

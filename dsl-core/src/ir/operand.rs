@@ -3,13 +3,32 @@
 
 use super::{DType, Func, Precision, op};
 
-/// Bytes of the products of one element in one step of a warp.
+/// Bytes of the products of one element in one step of a group of warps.
 const STEP: u32 = 32;
 
-/// Elements that a lane holds of a fragment of `a`, `b` and the accumulator, for operands of 8 to 32 bits.
+/// The products of one element in the steps of a warp, from the fewest on.
 #[must_use]
-pub const fn held(operand: DType) -> [u32; 3] {
-    [16 / operand.bytes(), 8 / operand.bytes(), 4]
+pub const fn fragment_steps(operand: DType) -> &'static [usize] {
+    match operand.bytes() {
+        1 => &[32],
+        2 => &[16],
+        4 => &[8],
+        _ => &[4, 8, 16],
+    }
+}
+
+/// The products of the longest step of a warp in a product of so many; `None` where these fill no step.
+#[must_use]
+pub fn fragment_step(operand: DType, products: usize) -> Option<usize> {
+    let steps = fragment_steps(operand).iter().rev();
+    steps.copied().find(|&step| step <= products)
+}
+
+/// Elements that a lane holds of a fragment of `a`, `b` and the accumulator, which are `[16, k]`, `[k, 8]` and `[16, 8]` for
+/// the products `k` of a step.
+#[must_use]
+pub const fn held(step: usize) -> [usize; 3] {
+    [step / 2, step / 4, 4]
 }
 
 /// The type in which tensor cores add products of operands of this type, which they multiply.
@@ -19,6 +38,8 @@ pub const fn tensor_sum(operand: DType) -> DType {
         DType::I32
     } else if matches!(operand, DType::U8) {
         DType::U32
+    } else if matches!(operand, DType::F64) {
+        DType::F64
     } else {
         DType::F32
     }
@@ -30,7 +51,7 @@ pub const fn tensor_sum(operand: DType) -> DType {
 pub const fn fragment_sum(precision: Precision, operand: DType) -> Option<DType> {
     match (precision, operand) {
         (Precision::Ieee | Precision::Hopper, DType::I8 | DType::U8)
-        | (Precision::Hopper, DType::F16 | DType::BF16 | DType::F32)
+        | (Precision::Hopper, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
         | (Precision::Cut, DType::F32) => Some(tensor_sum(operand)),
         (Precision::Ieee | Precision::Hopper | Precision::Cut, _) => None,
     }
@@ -41,10 +62,10 @@ pub const fn fragment_sum(precision: Precision, operand: DType) -> Option<DType>
 pub fn is_multiplied_in_fragments(func: &Func, op: &op::Dot) -> bool {
     let [operand, sum] = [op.a, op.accumulator].map(|value| func.ty(value).dtype());
     operand.is_some_and(|operand| {
-        let step = (STEP / operand.bytes()) as usize;
         let shape = func.ty(op.a).shape;
         let products = shape.extent(shape.rank() - 1);
-        sum.is_some() && fragment_sum(op.precision, operand) == sum && products >= step
+        let fills = fragment_step(operand, products).is_some();
+        sum.is_some() && fragment_sum(op.precision, operand) == sum && fills
     })
 }
 
@@ -59,6 +80,14 @@ pub const fn group_sum(precision: Precision, operand: DType) -> Option<DType> {
         }
         (Precision::Ieee | Precision::Hopper | Precision::Cut, _) => None,
     }
+}
+
+/// Whether tensor cores multiply for a product.
+#[must_use]
+pub fn is_of_tensor_cores(func: &Func, op: &op::Dot) -> bool {
+    let operand = func.ty(op.a).dtype();
+    let grouped = operand.is_some_and(|it| group_sum(op.precision, it).is_some());
+    grouped || is_multiplied_in_fragments(func, op)
 }
 
 /// Whether nobody but groups of warps multiplies operands of this type by tensor cores.

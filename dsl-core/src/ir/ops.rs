@@ -229,7 +229,7 @@ macro_rules! for_each_op {
             /// signed as it is, of which sums wrap at 32 or 64 bits. `hopper`
             /// is what the tensor cores of compute capability 9.0 compute of floats of 8 to 32 bits, in `f32`: a chain
             /// of steps of 32 bytes of products, ascending k, each cut as `semantics::mma` says; of `f32` the bits of
-            /// TF32 count. k fills a step at least.
+            /// TF32 count. k fills a step at least. Of `f64` it is the chain of `ieee` without the `+ 0.0`, of any k.
             Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [pure];
             /// How many elements of `x`, among those where the mask holds, equal each of `0..bins`, as
             /// `i32`. Others are not counted.
@@ -330,8 +330,8 @@ macro_rules! for_each_op {
             /// lanes of the warp take part.
             WarpReduce "warp_reduce" { x: Value, op: AtomicOp } -> one is [convergent];
             /// One step of the tensor cores, `accumulator + a x b` of a fragment `[16, k]` of `a` and `[k, 8]` of `b`, for
-            /// k products of 32 bytes: 16 and 8 bytes and 4 sums of each lane, spread as `layout::fragment` says. All
-            /// lanes of the warp take part.
+            /// k products of 32 bytes, or 4, 8 or 16 of `f64`: k / 2 and k / 4 numbers and 4 sums of each lane, spread as
+            /// `layout::fragment` says. All lanes of the warp take part.
             Mma "mma" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [convergent];
             /// Starts a part of `accumulator + a x b` by four warps, of which the first has a number that 4 divides:
             /// `[64, products]` times `[products, columns]` for each 64 rows that the accumulator has. The operands

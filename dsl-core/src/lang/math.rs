@@ -201,14 +201,16 @@ pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: impl Factor<T>, accumulator: T
 /// they are signed, in `u32` or `u64` else, no wider than that. Sums wrap. One of `F8E4M3` and one of `F8E5M2` multiply
 /// too: both are widened to `f16` first.
 ///
-/// [`Precision::Hopper`]: what the tensor cores of an H100 or H200 compute of floats of 8 to 32 bits, accumulated in
+/// [`Precision::Hopper`]: what the tensor cores of an H100 or H200 compute, of floats of 8 to 32 bits accumulated in
 /// `f32`, which the CPU and the interpreter reproduce bit by bit. It is a chain of steps in ascending k, each of the
 /// products of 32 bytes (8 of `f32`, 16 of `f16` and `bf16`, 32 of `f8e4m3` and `f8e5m2`). All terms of a step are cut
 /// toward zero 25 bits below the greatest exponent among them, their sum is exact and then cut to an `f32` (arXiv
 /// 2512.07004). Of `f8` terms 13 bits are kept, and 13 bits of the fraction of a sum. Of `f32` operands the lowest 13 bits
 /// do not count: they are TF32. k fills a step at least. GPUs that do not compute this function refuse it by name, and Hopper's
 /// refuse it of `f8` in tiles of fewer than 64 rows, 8 columns or 128 products, in batches and on fewer than 4 warps.
-/// Integers of 8 bits, of which k fills a step of 32, are added in 32 bits and wrap, as by `Ieee`, on every device.
+/// Integers of 8 bits, of which k fills a step of 32, are added in 32 bits and wrap, as by `Ieee`, on every device. Of `f64` it
+/// is the chain of `Ieee` without the final addition of +0, for any k. An H100 or H200 computes either by its tensor cores where
+/// a tile has 4 to 64 products, and `Hopper` beyond that as well.
 ///
 /// # Errors
 /// Types or a number of products that the precision does not take.

@@ -1,6 +1,10 @@
 //! Runs conversion plans on a simulated thread block and counts bank conflicts.
 
-use crate::layout::{Conversion, ConversionLimits, LinearLayout, Point, SharedPlan, ShufflePlan};
+use crate::layout::shared::{read_together, shared_slot};
+use crate::layout::slots::SlotPlaces;
+use crate::layout::{
+    Conversion, ConversionLimits, LinearLayout, Point, SharedPlan, ShufflePlan, Span,
+};
 use crate::random::Random;
 use crate::target::Target;
 
@@ -297,6 +301,58 @@ fn random_pairs_convert_without_bank_conflicts() {
             "{kinds:?}"
         );
     }
+}
+
+/// The bytes at which the lanes of a warp copy or read a register.
+fn addresses(places: &SlotPlaces, register: u32, bytes: u32) -> Vec<Option<u32>> {
+    let address = |lane| Some((places.of(register) ^ places.thread.apply(lane, 0)) * bytes);
+    (0..32).map(address).collect()
+}
+
+#[test]
+fn slots_that_lanes_share_have_no_bank_conflicts() {
+    let (mut random, mut met) = (Random::new(3), [0; 2]);
+    for _ in 0..4000 {
+        let dim_bits = [3 + random.below(4) as u32, 3 + random.below(3) as u32];
+        let [from, to] = [0, 1].map(|_| random_layout(&mut random, &dim_bits, 5, 1));
+        let bytes = 1 << random.below(4);
+        let limits = limits(bytes, 1 << 16);
+        let most = (16 / bytes).ilog2() as usize;
+        let registers = from.register_columns();
+        let vector: Vec<u32> = (0..registers.len().min(random.below(most + 1)) as u32).collect();
+        let (copied, rest) = registers.split_at(vector.len());
+        let others = [from.lane_columns(), from.warp_columns(), rest].concat();
+        if Span::extension(&others, copied).len() < copied.len() {
+            continue;
+        }
+        let slot = shared_slot((&from, &vector), &to, &limits);
+        let count = 1 << vector.len();
+        let (places, vectors) = SlotPlaces::copied(&slot, &from, count).expect("side by side");
+        for copy in &vectors {
+            check_banks(&addresses(&places, copy[0], bytes), bytes << vector.len());
+        }
+        met[0] += 1;
+        // What does not stay side by side may lie in any bank.
+        let read = read_together(copied, &to).len();
+        let together = 5.min((128 / bytes).ilog2() as usize - read);
+        let lanes = &to.lane_columns()[..together];
+        let reaches = |bit: &u64| lanes.contains(bit);
+        let alone = |lane: &u64| {
+            let span = Span::of(&[copied, &Span::extension(copied, &others)].concat());
+            let place = span.solve(*lane).unwrap_or(0);
+            copied.contains(lane) || place & ((1 << vector.len()) - 1) == 0
+        };
+        if !copied[read..].iter().all(reaches) || !lanes.iter().all(alone) {
+            continue;
+        }
+        let places = SlotPlaces::of_elements(&slot, &to);
+        let vectors = places.vectors(read as u32);
+        for held in vectors.iter().filter(|held| held.len() == 1 << read) {
+            check_banks(&addresses(&places, held[0], bytes), bytes << read);
+            met[1] += 1;
+        }
+    }
+    assert!(met.iter().all(|&met| met > 500), "{met:?}");
 }
 
 /// Of a tile of 16 by 16: rows along the lanes, columns along them, or both mixed; copies in none, some or all lanes, and

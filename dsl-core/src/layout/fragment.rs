@@ -1,15 +1,16 @@
 //! The layouts in which a warp hands a step to the tensor cores: those of PTX's `mma.m16n8k16` on types of
-//! 16 bits, `mma.m16n8k8` on types of 32 and `mma.m16n8k32` on types of 8 (PTX ISA, "Matrix Fragments for
-//! mma"). All are one: a word of 32 bits holds one, two or four elements with products side by side.
+//! 16 bits, `mma.m16n8k8` on types of 32, `mma.m16n8k32` on types of 8 and `mma.m16n8k4`, `k8` and `k16` on `f64` (PTX ISA, "Matrix
+//! Fragments for mma"). All are one: a word of 32 bits holds one, two or four elements with products side by side, or two
+//! words an element of `f64`.
 //!
 //! A fragment of the operand `a` is `[16, k]`, of `b` `[k, 8]`, of the accumulator `[16, 8]`, for k products of 32
-//! bytes. A tile has as many as fill it: further columns and rows are dealt to warps, then to registers. Where it is
+//! bytes, or as many as 16 of `f64`. A tile has as many as fill it: further columns and rows are dealt to warps, then to registers. Where it is
 //! smaller than a fragment, lanes and registers hold the same elements.
 
 use super::LinearLayout;
 use crate::ir::DType;
 use crate::ir::index_map::dim_offset;
-pub use crate::ir::operand::held;
+use crate::ir::operand::{fragment_step, held};
 
 /// A bit of the number in the batch, the row, the column or the product of an element of a dot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +31,8 @@ pub struct Fragments {
     pub operands: Vec<[u32; 2]>,
     /// Log2 of the steps of the chain.
     pub step_bits: u32,
+    /// Registers of a fragment of `a`, `b` and the accumulator.
+    pub held: [u32; 3],
 }
 
 /// The layouts of `[m, k] x [k, n]` for these log2 of m, n and k, which fills a fragment or more; those of a batch
@@ -43,33 +46,36 @@ pub fn fragments(
 ) -> Fragments {
     use Bit::{Batch, Column, Product, Row};
     // Products in a word, in the words of four lanes, and in a fragment.
-    let word = 2 - operand.bytes().ilog2();
-    let (quad, fragment) = (word + 2, word + 3);
+    let word = 2_u32.saturating_sub(operand.bytes().ilog2());
+    let step = fragment_step(operand, 1 << products);
+    let step = step.expect("broken invariant: products fill a step of a warp");
+    let (quad, fragment) = (word + 2, step.ilog2());
     let further_rows = (0..batch.unwrap_or(0)).map(Batch).chain((4..rows).map(Row));
     let further_columns = (3..columns).map(Column);
     let mut dealt = alternating(further_rows, further_columns);
-    let held = dealt.split_off(dealt.len().min(warp_bits as usize));
+    let further = dealt.split_off(dealt.len().min(warp_bits as usize));
     let mut warp: Vec<Option<Bit>> = dealt.into_iter().map(Some).collect();
     warp.resize(warp_bits as usize, None);
     let steps = (fragment..products).map(Product);
-    let of_rows = held.iter().copied().filter(is_of_rows);
-    let of_columns = held.iter().copied().filter(is_of_columns);
+    let of_rows = further.iter().copied().filter(is_of_rows);
+    let of_columns = further.iter().copied().filter(is_of_columns);
     let packed = (0..word).map(Product);
     let registers = [
         packed
             .clone()
-            .chain([Row(3), Product(quad)])
+            .chain([Row(3)])
+            .chain((quad..fragment).map(Product))
             .chain(steps.clone())
             .chain(of_rows)
             .collect(),
         packed
-            .chain([Product(quad)])
+            .chain((quad..fragment).map(Product))
             .chain(steps)
             .chain(of_columns)
             .collect(),
         [Column(0), Row(3)]
             .into_iter()
-            .chain(held.iter().copied())
+            .chain(further.iter().copied())
             .collect::<Vec<_>>(),
     ];
     let [low, high] = [Product(word), Product(word + 1)];
@@ -92,8 +98,9 @@ pub fn fragments(
     let step_bits = products - fragment;
     Fragments {
         layouts,
-        operands: operands(&held, step_bits),
+        operands: operands(&further, step_bits),
         step_bits,
+        held: held(step).map(|count| count as u32),
     }
 }
 
@@ -154,6 +161,7 @@ fn layout(dims: &[Bit], holders: [&[Option<Bit>]; 3]) -> LinearLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::operand::fragment_steps;
     use crate::layout::linear::Point;
 
     /// The coordinates by the formulas of the PTX ISA.
@@ -194,6 +202,22 @@ mod tests {
     }
 
     #[test]
+    fn one_fragment_of_64_bits_is_as_the_isa_says() {
+        let [a, b, _] = fragments(DType::F64, None, [4, 3, 4], 0).layouts;
+        for (lane, group, within) in lanes() {
+            for i in 0..8_u32 {
+                let row = group + u64::from(i % 2) * 8;
+                let k = within + u64::from(i / 2) * 4;
+                assert_eq!(held_at(&a, i, lane), row * 16 + k);
+            }
+            for i in 0..4_u32 {
+                let k = within + u64::from(i) * 4;
+                assert_eq!(held_at(&b, i, lane), k * 8 + group);
+            }
+        }
+    }
+
+    #[test]
     fn one_fragment_of_8_bits_is_as_the_isa_says() {
         let [a, b, _] = fragments(DType::I8, None, [4, 3, 5], 0).layouts;
         for (lane, group, within) in lanes() {
@@ -224,8 +248,8 @@ mod tests {
 
     #[test]
     fn operands_meet_at_the_elements_of_the_accumulator() {
-        for operand in [DType::F32, DType::BF16, DType::U8] {
-            let least = 5 - operand.bytes().ilog2();
+        for operand in [DType::F32, DType::BF16, DType::U8, DType::F64] {
+            let least = fragment_steps(operand)[0].ilog2();
             for rows in 0..8 {
                 for columns in 0..8 {
                     for products in least..least + 3 {
@@ -241,7 +265,8 @@ mod tests {
     }
 
     fn meets(operand: DType, batch: Option<u32>, bits: [u32; 3], warp_bits: u32) {
-        let (found, held) = (fragments(operand, batch, bits, warp_bits), held(operand));
+        let found = fragments(operand, batch, bits, warp_bits);
+        let held = found.held;
         let [a, b, accumulator] = &found.layouts;
         let [rows, columns, products] = bits;
         let first = products - found.step_bits;

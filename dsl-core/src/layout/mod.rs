@@ -16,7 +16,7 @@ pub mod reduction;
 pub mod scan;
 #[cfg(test)]
 mod shape_tests;
-mod shared;
+pub mod shared;
 mod shuffle;
 pub mod slots;
 pub mod sorting;

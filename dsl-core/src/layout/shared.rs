@@ -238,19 +238,11 @@ impl Basis {
             let lanes = layout.lane_columns();
             Span::intersection(&lanes[..lanes.len().min(bank_bits as usize)], kept)
         };
-        let (first, second) = (together(source), together(destination));
-        let bank_bits = kept.len().min(bank_bits as usize);
-        let grow = |own: &[u64], other: &[u64]| {
-            let more = Span::extension(own, &[other, kept].concat());
-            let mut grown = [&Span::extension(&[], own), more.as_slice()].concat();
-            grown.truncate(bank_bits);
-            grown
-        };
-        let (first, second) = (grow(&first, &second), grow(&second, &first));
-        let segment = common_complement(&first, &second, kept);
+        let sides = [together(source), together(destination)];
+        let (bank, segment) = banks(&sides, kept, bank_bits as usize);
         Basis {
             vector,
-            bank: first,
+            bank,
             segment,
             round: round.to_vec(),
         }
@@ -272,6 +264,65 @@ impl Basis {
         };
         (0..bits).map(coordinate).collect()
     }
+}
+
+/// The layout of a slot to which lanes copy a tile as in `source`, the registers of `vector` side by side, and from which they
+/// read it as in `destination`. Elements that a warp copies together meet in no bank. Those that it reads together do not either,
+/// unless they differ only in where they lie among elements that are side by side.
+///
+/// # Panics
+/// Never: each element has one place.
+#[must_use]
+pub fn shared_slot(
+    (source, vector): (&LinearLayout, &[u32]),
+    destination: &LinearLayout,
+    limits: &ConversionLimits,
+) -> LinearLayout {
+    let bits = (limits.bank_bytes / limits.element_bytes).ilog2() as usize;
+    let registers = source.register_columns();
+    let copied: Vec<u64> = vector.iter().map(|&bit| registers[bit as usize]).collect();
+    let all = [source.lane_columns(), source.warp_columns(), registers].concat();
+    let others = Span::extension(&copied, &all);
+    let span = Span::of(&[copied.as_slice(), &others].concat());
+    let without_copied = |&column: &u64| {
+        let place = span.solve(column).map(|place| place >> copied.len());
+        apply(&others, place.unwrap_or(0))
+    };
+    let read = read_together(&copied, destination).len();
+    let together = |layout: &LinearLayout, held: usize| -> Vec<u64> {
+        let lanes = layout.lane_columns().iter();
+        let lanes = lanes.take(bits.saturating_sub(held));
+        lanes.map(without_copied).collect()
+    };
+    let sides = [together(source, copied.len()), together(destination, read)];
+    let (bank, segment) = banks(&sides, &others, bits.saturating_sub(copied.len()));
+    let places = [copied, bank, segment].concat();
+    LinearLayout::new(source.dim_bits().to_vec(), places, Vec::new(), Vec::new())
+        .expect("broken invariant: a slot holds what the tile holds")
+}
+
+/// The first of these bits, of elements that lie side by side, for which a lane of `destination` holds all elements: it reads those
+/// at once.
+pub fn read_together<'a>(copied: &'a [u64], destination: &LinearLayout) -> &'a [u64] {
+    let registers = destination.register_columns();
+    let mut bits = copied.iter();
+    let others = bits.position(|bit| !registers.contains(bit));
+    &copied[..others.unwrap_or(copied.len())]
+}
+
+/// Two bases of which the first spans the place within all banks and the second the rest, for what two sides access together.
+fn banks(sides: &[Vec<u64>; 2], kept: &[u64], bits: usize) -> (Vec<u64>, Vec<u64>) {
+    let bits = kept.len().min(bits);
+    let grow = |own: &[u64], other: &[u64]| {
+        let more = Span::extension(own, &[other, kept].concat());
+        let mut grown = [&Span::extension(&[], own), more.as_slice()].concat();
+        grown.truncate(bits);
+        grown
+    };
+    let [first, second] = sides;
+    let (first, second) = (grow(first, second), grow(second, first));
+    let segment = common_complement(&first, &second, kept);
+    (first, segment)
 }
 
 /// A subspace of `whole` that completes both `first` and `second`, which have equal dimensions.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rewrite::rewrite;
 use crate::builder::Builder;
 use crate::ir::operand::is_multiplied_in_fragments;
-use crate::ir::{Axis, Func, Inst, Literal, Op, Precision, Value, op};
+use crate::ir::{Axis, Func, Inst, Literal, Op, Value, op};
 use crate::target::{Distribution, Target};
 
 /// Replaces each `dot_promoted` by a `dot` of each part and the additions of those.
@@ -98,7 +98,8 @@ pub fn part_dots(func: &mut Func, target: &Target) {
         let Op::Dot(dot) = func.op(inst).clone() else {
             return None;
         };
-        if dot.precision != Precision::Ieee || is_multiplied_in_fragments(func, &dot) {
+        let operand = func.ty(dot.a).dtype()?;
+        if !dot.precision.is_chain(operand) || is_multiplied_in_fragments(func, &dot) {
             return None;
         }
         let shape = func.ty(dot.a).shape;

@@ -1,17 +1,21 @@
 //! Loops whose loads are started iterations ahead, by asynchronous copies to slots of shared memory.
 //!
 //! A load keeps its layout: each lane copies what it would have loaded, and reads back what it copied itself,
-//! so waiting is enough and no barrier is needed. Of a run that begins anywhere lanes share the pieces, so an iteration that reads one
-//! begins with a barrier. There is one slot for each stage: an iteration first starts the
-//! copies of the iteration `stages - 1` ahead, into the slot that the iteration before it has read. What a
-//! product reads from slots is copied there at once, by all lanes for all: there an iteration begins with a
-//! barrier. Where products stay under way over the loop's edge, they come first. Where warps release slots, copies follow the
+//! so waiting is enough and no barrier is needed. Three kinds of slots are filled by all lanes for all, and there an iteration begins
+//! with a barrier: what a product reads from slots, runs that begin anywhere, whose pieces lanes share, and tiles that are read in
+//! another layout. There is one slot for each stage: an iteration first starts the
+//! copies of the iteration `stages - 1` ahead, into the slot that the iteration before it has read. Where tiles are read in
+//! another layout and the next iteration does not wait for these copies, they come last; where such tiles are carried to the
+//! next iteration, copies are for `stages` iterations ahead, into the slot of their own iteration. Where products stay under way over
+//! the loop's edge, they come first. Where warps release slots, copies follow the
 //! release of that slot then; otherwise they are for `stages - 2` iterations ahead, into that of the iteration before the last.
 
+mod carried;
 mod copies;
 mod first;
 mod nested;
 mod order;
+mod read_ahead;
 mod releases;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,15 +29,14 @@ use super::runs::{Numbers, numbered, slow_runs};
 use super::{MayEnd, PlacedFunc};
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
-use crate::ir::{
-    BinaryOp, CompareOp, DType, Element, Func, Inst, Layout, Op, Region, Type, Value, op,
-};
+use crate::ir::{BinaryOp, CompareOp, Element, Func, Inst, Op, Region, Type, Value, op};
 use crate::passes::dce::dce;
 use crate::passes::indices::Indices;
 use crate::target::Target;
 
 use first::{has_boxes, is_small};
 use nested::Onward;
+use read_ahead::Reads;
 
 /// The most stages of a ring that has no slot to spare.
 const LEAST_SPARE: i64 = 4;
@@ -191,22 +194,15 @@ impl Pipeliner {
         let parameters = self.carry_all(&op, onward.as_ref());
         let own = self.own(&parameters);
         let slot = own.slot;
-        self.overlaps = (releases || self.stages > 2) && self.may_overlap(slot);
         let is_behind_releases = releases && self.stages <= LEAST_SPARE;
-        self.distance -= i64::from(self.overlaps && !is_behind_releases);
-        let (insts, ()) = self.apart(|this| this.meet(&own, releases));
+        let (reads, pending) = self.look_ahead(slot, (releases, is_behind_releases));
+        let (insts, ()) = self.apart(|this| this.meet(&own, (pending, releases)));
         let outermost = around.first().copied().unwrap_or(inst);
         let (mut before, state) = if goes_on {
             let begun = (&mut begun, releases);
             self.fill_on((&around, &op), begun, onward.as_ref())
         } else {
-            self.apart(|this| {
-                // Other warps may still read what a loop around has filled the slots with before.
-                if this.shares() && outermost != inst {
-                    this.builder.emit(Op::Barrier(op::Barrier {}), &[]);
-                }
-                this.fill(&op, None)
-            })
+            self.apart(|this| this.fill_alone(&op, outermost != inst))
         };
         let (last, limit) = self.apart(|this| this.limit(&op));
         before.extend(last);
@@ -222,9 +218,13 @@ impl Pipeliner {
         self.add_results(inst, &state);
         let behind = goes_on.then(|| self.go_on(around, (inst, &op), releases));
         let insts = [self.loads_first(may_end), insts].concat();
-        let overlap = self.compose(slot, (insts, &ahead, &released), next);
+        let reader = reads.map(|reads| (&op, own, reads));
+        let (overlap, (first, tiles)) =
+            self.compose((slot, pending), (insts, &ahead, &released), (next, reader));
+        before.extend(first);
+        self.add_results(inst, &tiles);
         let func = self.builder.func_mut();
-        op.init.extend(state);
+        op.init.extend([state, tiles].concat());
         func.inst_mut(inst).op = Op::For(op);
         if let Some(overlap) = overlap {
             let added = Added {
@@ -240,54 +240,28 @@ impl Pipeliner {
         }
     }
 
-    /// Results of the loop for what it carries in addition.
-    fn add_results(&mut self, inst: Inst, state: &[Value]) {
-        let func = self.builder.func_mut();
-        for &value in state {
-            let (ty, layout) = (func.ty(value), func.layout(value));
-            let result = func.add_result(inst, ty);
-            func.set_layout(result, layout);
-        }
+    /// How far ahead copies start. Returns when tiles are read ahead, if they are, and how many groups of copies may be pending where
+    /// an iteration begins.
+    fn look_ahead(
+        &mut self,
+        slot: Value,
+        (releases, is_behind_releases): (bool, bool),
+    ) -> (Option<Reads>, i64) {
+        self.overlaps = (releases || self.stages > 2) && self.may_overlap(slot);
+        self.distance -= i64::from(self.overlaps && !is_behind_releases);
+        let reads = self.may_read_ahead(slot);
+        let ahead = i64::from(reads.is_some());
+        self.distance += ahead;
+        (reads, self.distance - 1 - ahead)
     }
 
-    /// Parameters of the body for the carried values of the iteration ahead, and where it is if copies go on from run to run,
-    /// then for the slot of its own, and how many boxes have filled that before, where it takes boxes.
-    fn carry_all(&mut self, op: &op::For, onward: Option<&Onward>) -> Vec<Value> {
-        let mut parameters = Vec::new();
-        for at in self.ahead.carried.clone() {
-            let (ty, layout) = (self.func().ty(op.init[at]), self.func().layout(op.init[at]));
-            parameters.push(self.carry(ty, layout));
+    /// Starts the first copies of a loop, which may be in another one.
+    fn fill_alone(&mut self, op: &op::For, is_inner: bool) -> Vec<Value> {
+        // Other warps may still read what a loop around has filled the slots with before.
+        if self.shares() && is_inner {
+            self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
         }
-        for ty in onward.map_or_else(Vec::new, |onward| self.types_of(onward)) {
-            parameters.push(self.carry(ty, None));
-        }
-        for _ in 0..=usize::from(self.copies_boxes()) {
-            parameters.push(self.carry(Type::scalar(DType::I32), None));
-        }
-        parameters
-    }
-
-    /// Of what the loop carries, what is for an iteration of its own.
-    fn own(&self, carried: &[Value]) -> Own {
-        let last = carried.len() - 1;
-        match self.copies_boxes() {
-            true => Own {
-                slot: carried[last - 1],
-                turn: Some(carried[last]),
-            },
-            false => Own {
-                slot: carried[last],
-                turn: None,
-            },
-        }
-    }
-
-    /// A parameter of the body.
-    fn carry(&mut self, ty: Type, layout: Option<Layout>) -> Value {
-        let func = self.builder.func_mut();
-        let parameter = func.add_region_parameter(self.body, ty);
-        func.set_layout(parameter, layout);
-        parameter
+        self.fill(op, None)
     }
 
     /// Whether the products of the loop may stay under way. Their slots are free an iteration later.
@@ -398,24 +372,6 @@ impl Pipeliner {
         before_end(&mut self.builder, op.upper, self.distance * op.step)
     }
 
-    /// The slot and the turn of the iteration after that of `own`.
-    fn following(&mut self, own: Own) -> Own {
-        let last = self.builder.int32(self.stages as i32 - 1);
-        let (zero, one) = (self.builder.int32(0), self.builder.int32(1));
-        self.following_by(own, [last, zero, one])
-    }
-
-    fn following_by(&mut self, Own { slot, turn }: Own, [last, zero, one]: [Value; 3]) -> Own {
-        let is_last = self.builder.compare(CompareOp::Eq, slot, last);
-        let after = self.builder.add(slot, one);
-        let slot = self.builder.select(is_last, zero, after);
-        let turn = turn.map(|turn| {
-            let later = self.builder.add(turn, one);
-            self.builder.select(is_last, later, turn)
-        });
-        Own { slot, turn }
-    }
-
     fn later(&mut self, index: Value, distance: i64) -> Value {
         if distance == 0 {
             return index;
@@ -425,12 +381,12 @@ impl Pipeliner {
     }
 
     /// At the start of an iteration that reads slots that others fill: waits until its copies are there for all.
-    fn meet(&mut self, &Own { slot, turn }: &Own, releases: bool) {
+    fn meet(&mut self, &Own { slot, turn }: &Own, (pending, releases): (i64, bool)) {
         if !self.shares() {
             return;
         }
         if self.copies_lanes() {
-            self.wait(self.distance - 1);
+            self.wait(pending);
         }
         if self.feeds_by_lanes() {
             self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);

@@ -24,6 +24,15 @@ pub(super) fn read_back(
             feed(func, &fed, buffer, slot);
             continue;
         }
+        if let Some(convert) = rings[&load].moved {
+            gone.insert(load);
+            func.inst_mut(convert).op = Op::SlotLoad(op::SlotLoad {
+                buffer,
+                slot,
+                start: None,
+            });
+            continue;
+        }
         let start = rings[&load].run.map(|[start, _]| start);
         let read = Op::SlotLoad(op::SlotLoad {
             buffer,
@@ -94,7 +103,7 @@ fn common(func: &Func, inst: Inst) -> Option<(Vec<Inst>, Vec<Value>)> {
         if *func.op(one) != op || !op.regions().is_empty() || !alike(func, one, other) {
             return None;
         }
-        products += usize::from(matches!(op, Op::DotSlots(_)));
+        products += usize::from(matches!(op, Op::DotSlots(_) | Op::Dot(_)));
         let results = |inst: Inst| func.inst(inst).results.iter().copied();
         renamed.extend(results(other).zip(results(one)));
     }

@@ -1,15 +1,20 @@
-//! The slots of loads that run ahead: of a lane's own, those of runs, or those from which a product reads its operand.
+//! The slots of loads that run ahead: of a lane's own, those of runs, those from which a product reads its operand, or those from
+//! which lanes read a tile in another layout than they copy it.
 
 use std::collections::BTreeMap;
 
 use crate::ir::index_map::dim_bits;
 use crate::ir::numbers::filling;
 use crate::ir::{Func, Inst, Layout, Literal, Op, Region, Type, Value, op};
-use crate::layout::LinearLayout;
 use crate::layout::group::inner_axis;
+use crate::layout::shared::{read_together, shared_slot};
 use crate::layout::slots::{in_order, own_slot};
+use crate::layout::{Conversion, ConversionLimits, LinearLayout, Point};
 use crate::passes::indices::Indices;
 use crate::target::Target;
+
+/// The least that lanes read at once from slots that others fill, in bytes.
+const LEAST_READ: u32 = 8;
 
 /// What a buffer is made of: the type of the tile in a slot, and the slot's layout.
 #[derive(Clone, PartialEq, Eq)]
@@ -40,12 +45,14 @@ pub(super) struct Ring {
     pub(super) fed: Option<Fed>,
     /// Where the run begins that the load reads, and how many elements it has.
     pub(super) run: Option<[Value; 2]>,
+    /// What brings the tile to the layout in which lanes read it.
+    pub(super) moved: Option<Inst>,
 }
 
 impl Ring {
     /// Whether lanes read what others have copied.
     pub(super) fn is_shared(&self) -> bool {
-        self.fed.is_some() || self.run.is_some()
+        self.fed.is_some() || self.run.is_some() || self.moved.is_some()
     }
 }
 
@@ -105,21 +112,28 @@ impl<'a> Uses<'a> {
             whole && inner.is_some() && inner == contiguous
         };
         let fed = self.fed(load).filter(in_place);
-        let layout = match fed.and_then(|fed| func.layout(fed.buffer)) {
-            Some(layout) => func.linear(layout).clone(),
-            None => own_slot(layout, &vector),
+        let limits = ConversionLimits::new(dtype.bytes(), self.target);
+        let moved = self.moved(load, (layout, &vector), &limits);
+        let layout = match (fed.and_then(|fed| func.layout(fed.buffer)), moved) {
+            (Some(layout), _) => func.linear(layout).clone(),
+            (None, Some((_, read))) => shared_slot((layout, &vector), read, &limits),
+            (None, None) => own_slot(layout, &vector),
         };
+        let moved = moved.map(|(convert, _)| convert);
         let ty = func.ty(result);
         Some(Ring {
             slots: Slots {
                 ty,
                 layout,
-                own: func.layout(result).filter(|_| fed.is_none()),
+                own: func
+                    .layout(result)
+                    .filter(|_| fed.is_none() && moved.is_none()),
                 count: 1 << vector.len(),
                 of_runs: false,
             },
             fed,
             run: None,
+            moved,
         })
     }
 
@@ -151,6 +165,7 @@ impl<'a> Uses<'a> {
                 buffer: op.buffer,
             }),
             run: None,
+            moved: None,
         })
     }
 
@@ -166,7 +181,38 @@ impl<'a> Uses<'a> {
             },
             fed: None,
             run: Some(run),
+            moved: None,
         }
+    }
+
+    /// The conversion that alone uses a load whose tile lies as here, and the layout that it brings the tile to. It is one through
+    /// shared memory, no element is copied by two lanes, and lanes read 8 bytes or more at once: narrower reads are more instructions
+    /// than a conversion has.
+    fn moved(
+        &self,
+        load: Inst,
+        (layout, vector): (&LinearLayout, &[u32]),
+        limits: &ConversionLimits,
+    ) -> Option<(Inst, &LinearLayout)> {
+        let func = self.func;
+        let &[convert] = &self.users.get(&func.inst(load).results[0])?[..] else {
+            return None;
+        };
+        let Op::Convert(_) = func.op(convert) else {
+            return None;
+        };
+        let read = func.linear(func.layout(func.inst(convert).results[0])?);
+        let plan = Conversion::plan(layout, read, limits).ok()?;
+        let columns = layout.register_columns();
+        let copied: Vec<u64> = vector.iter().map(|&bit| columns[bit as usize]).collect();
+        let at_once = limits.element_bytes << read_together(&copied, read).len();
+        let held_once = layout.free_bits() == Point::default();
+        let is_moved = matches!(plan, Conversion::Shared(_))
+            && held_once
+            && at_once >= LEAST_READ
+            && self.regions[&convert] == self.regions[&load]
+            && other_of(func, load).is_none();
+        is_moved.then_some((convert, read))
     }
 
     fn fed(&self, load: Inst) -> Option<Fed> {

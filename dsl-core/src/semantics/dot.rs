@@ -33,7 +33,8 @@ impl Extents {
 ///
 /// `ieee`, the operands widened to the type of the sum: for each result the chain `sum = fma(a[m, k], b[k, n], sum)` over
 /// ascending k, starting from the accumulator, then `+ 0.0`, which turns a zero result into +0; of integers the sum
-/// of the products, which wraps. `hopper`: the chain of [`mma::step`] over ascending k.
+/// of the products, which wraps. `hopper`: the chain of [`mma::step`] over ascending k; of `f64` that of `ieee` without its end,
+/// as an H200 computes it.
 pub fn dot(
     precision: Precision,
     [operand, sum]: [DType; 2],
@@ -110,7 +111,9 @@ impl Factors {
             Held::Cut(bits.map(|bits| bits.into_iter().map(factor).collect()))
         };
         let held = match precision {
-            Precision::Hopper if operand.is_float() => cut(bits, u64::MAX),
+            Precision::Hopper if operand.is_float() && !precision.is_chain(operand) => {
+                cut(bits, u64::MAX)
+            }
             Precision::Cut => cut(bits, mma::UNCUT),
             Precision::Ieee | Precision::Hopper => {
                 let widened = |bits| cast(operand, sum, bits);

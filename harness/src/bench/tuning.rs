@@ -262,7 +262,7 @@ fn matmul_row(plan: &TuningPlan<'_>, say: &dyn Fn(&str)) -> Result<TuningRow> {
     let launch = |device: &Device, [a, b]: [&Buffer<f32>; 2], out: &mut Buffer<f32>, it: &Tiles| {
         let schedule = Schedule::AUTO.warps(it.warps).stages(it.stages);
         let extent = n as i32;
-        matmul::<f32>()
+        matmul::<f32, f32>()
             .bm(it.bm)
             .bn(it.bn)
             .bk(it.bk)

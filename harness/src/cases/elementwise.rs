@@ -75,19 +75,20 @@ pub(super) fn swiglu<T: Float + Number>(n: usize) -> Case {
     }
 }
 
+/// Sums of the type of the numbers.
 pub(super) fn matmul<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
     Case {
         kernel: "matmul",
         dtype: <T as Number>::DTYPE,
         shape: vec![m, n, k],
-        bytes: ((m * k + k * n) * size_of::<T>() + 4 * m * n) as u64,
+        bytes: ((m * k + k * n + m * n) * size_of::<T>()) as u64,
         flops: (2 * m * n * k) as u64,
         blocks: vec![64, 32, 16],
         elements: |block| block * block,
         setup: Box::new(move |device| {
             let a = Buffer::from_slice(device, &random::<T>(7, m * k))?;
             let b = Buffer::from_slice(device, &random::<T>(8, k * n))?;
-            let c = Buffer::<f32>::zeros(device, m * n)?;
+            let c = Buffer::<T>::zeros(device, m * n)?;
             Ok(problem(c, move |c, setting| {
                 kernels::matmul(&a, &b, c, [m, n, k], setting)
             }))

@@ -14,7 +14,7 @@ use exactile_kernels::sampling::Draw;
 use exactile_kernels::segment_sum::Segments;
 use exactile_kernels::{adamw, conv2d, layer_norm_backward, selective_scan};
 
-use super::{Case, attention, cases, products, rows};
+use super::{Case, attention, cases, elementwise, products, rows};
 use crate::compile::recorded;
 
 /// Launches of ready kernels with a setting.
@@ -55,6 +55,7 @@ pub fn ready() -> Vec<Ready> {
         products::float8_matmul([512; 3], true),
         products::rows_matmul::<i8, i32>([512; 3]),
         products::rows_matmul::<f32, f32>([512; 3]),
+        elementwise::matmul::<f64>(512, 512, 512),
         attention::tensor_attention(Heads::new(2, 512, 128, true)),
         attention::tensor_attention(Heads::new(2, 512, 128, false)),
         attention::decode_attention(ONE_QUERY),

@@ -113,6 +113,33 @@ fn layers_of_single_precision_are_chains() {
     assert_close(&got, &linear::reference([x, weight], None, None, shape));
 }
 
+/// Of `f64` by the tensor cores of a GPU that has them for it, and of `f32` that is added so: both are the chain.
+#[test]
+fn products_of_double_precision_are_chains() {
+    let shape @ [m, n, k] = [70, 66, 50];
+    let all = numbers(m * k + k * n);
+    let doubles: Vec<f64> = all.iter().map(|&x| f64::from(x).exp()).collect();
+    let chain = |[a, b]: [&[f64]; 2], at: usize| {
+        let terms = (0..k).map(|term| (a[at / n * k + term], b[term * n + at % n]));
+        terms.fold(0.0, |sum: f64, (a, b)| a.mul_add(b, sum))
+    };
+    let (a, b) = doubles.split_at(m * k);
+    let got = everywhere::<f64>(m * n, |device, out, setting| {
+        let [a, b] = [a, b].map(|part| Buffer::from_slice(device, part));
+        matmul(&a?, &b?, out, shape, setting)
+    });
+    let expected: Vec<f64> = (0..m * n).map(|at| chain([a, b], at)).collect();
+    assert_eq!(got, expected);
+    let (a, b) = all.split_at(m * k);
+    let got = everywhere::<f64>(m * n, |device, out, setting| {
+        let [a, b] = [a, b].map(|part| Buffer::from_slice(device, part));
+        matmul(&a?, &b?, out, shape, setting)
+    });
+    let [a, b] = [a, b].map(|part| part.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>());
+    let expected: Vec<f64> = (0..m * n).map(|at| chain([&a, &b], at)).collect();
+    assert_eq!(got, expected);
+}
+
 #[test]
 fn matrices_are_multiplied_by_tensor_cores() {
     let [m, n, k] = SHAPE;

@@ -40,7 +40,7 @@ impl Operand<'_> {
 }
 
 impl<'c> Emitter<'_, 'c> {
-    /// One `mma.sync.aligned.m16n8k8`, `k16` or `k32`.
+    /// One `mma.sync.aligned.m16n8k4`, `k8`, `k16` or `k32`.
     pub(super) fn mma(&self, op: &op::Mma) -> Result<Elements<'c>> {
         let dtype = self.dtype(op.a)?;
         let half = dtype == DType::F16;
@@ -54,6 +54,11 @@ impl<'c> Emitter<'_, 'c> {
         let pair = self.context.f16_type().vec_type(2);
         let mut arguments = Vec::new();
         for operand in [op.a, op.b] {
+            if dtype == DType::F64 {
+                let held = self.get(operand).into_iter();
+                arguments.extend(held.map(BasicMetadataValueEnum::from));
+                continue;
+            }
             for word in self.words_of(dtype, &self.get(operand))? {
                 arguments.push(match half {
                     true => self.builder.build_bit_cast(word, pair, "")?.into(),
@@ -66,7 +71,7 @@ impl<'c> Emitter<'_, 'c> {
                 .into_iter()
                 .map(BasicMetadataValueEnum::from),
         );
-        let products = 32 / dtype.bytes();
+        let products = 2 * self.func.ty(op.a).shape.elements();
         let name = format!("llvm.nvvm.mma.m16n8k{products}.row.col.{form}");
         let sums = self
             .intrinsic_value(&name, &[], &arguments)?

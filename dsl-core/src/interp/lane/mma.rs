@@ -22,12 +22,12 @@ impl Runner<'_, '_> {
         self.converged(inst, mask)?;
         let lanes = self.warp.lanes;
         let [operand, sum] = [op.a, op.accumulator].map(|value| dtype(self.machine.func, value));
-        // Elements of 32 bits.
-        let packed = 4 / operand.bytes() as usize;
+        // Elements that lie side by side in a word.
+        let packed = (4 / operand.bytes() as usize).max(1);
         let held = |value: Value, (element, lane): (usize, usize)| {
             self.warp.values[value].get(element * lanes + lane)
         };
-        let products = 8 * packed;
+        let products = 2 * self.machine.func.ty(op.a).shape.elements();
         let rows = (0..ROWS * products).map(|at| (at / products, at % products));
         let columns = (0..COLUMNS * products).map(|at| (at / products, at % products));
         let left = rows.map(|(row, k)| held(op.a, place(row, k, (packed, 2))));

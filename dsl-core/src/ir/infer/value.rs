@@ -1,7 +1,9 @@
 //! Type rules of ops on numbers whose one result follows from the operands.
 
 use super::expect::Rules;
-use crate::ir::operand::{fragment_sum, group_step, group_sum, held, may_have_columns, tensor_sum};
+use crate::ir::operand::{
+    fragment_steps, fragment_sum, group_step, group_sum, held, may_have_columns, tensor_sum,
+};
 use crate::ir::{Class, DType, MAX_RANK, Op, Precision, Shape, Space, Type, op};
 
 /// Parts of the products of a tile that are added one by one, each of which is written out.
@@ -100,7 +102,10 @@ impl Rules<'_> {
                 precision.word()
             ));
         };
-        let held = held(dtype).map(|count| count as usize);
+        let lens = fragment_steps(dtype).iter().map(|&step| held(step));
+        let fits = |held: &[usize; 3]| a == Type::vector(dtype, held[0]);
+        let found = lens.clone().find(fits);
+        let held = found.or_else(|| lens.max()).unwrap_or_default();
         self.expect("the fragment of a", a, Type::vector(dtype, held[0]))?;
         let b = Type::vector(dtype, held[1]);
         self.expect("the fragment of b", self.ty(op.b), b)?;
@@ -205,7 +210,7 @@ impl Rules<'_> {
             }
             Precision::Hopper if !precision.admits(dtype) => {
                 return Err(format!(
-                    "`dot` with precision `hopper` takes floats of 8 to 32 bits and integers of 8, found `{a}`"
+                    "`dot` with precision `hopper` takes floats and integers of 8 bits, found `{a}`"
                 ));
             }
             Precision::Cut if !precision.admits(dtype) => {

@@ -58,20 +58,19 @@ impl Lowering<'_> {
         if is_multiplied_in_fragments(self.block, op) {
             return self.tensor_dot(result, op);
         }
-        match op.precision {
-            Precision::Ieee => self.fused_dot(result, op),
-            // A pass makes `Cut` only of what groups of warps share.
-            Precision::Hopper | Precision::Cut => {
-                let message = "a GPU computes `dot` with precision `hopper` of 8-bit floats by groups of four warps: \
-                               tiles of 64 rows, 8 columns and 128 products or more, no batch, 4 warps or more, and operands \
-                               that fit in shared memory";
-                let note = "take such tiles and warps; or precision `ieee`, or `f16` operands, which have other bits";
-                Err(self.error(message).note(note))
-            }
+        if op.precision.is_chain(self.dtype(op.a)?) {
+            return self.fused_dot(result, op);
         }
+        // A pass makes `Cut` only of what groups of warps share.
+        let message = "a GPU computes `dot` with precision `hopper` of 8-bit floats by groups of four warps: \
+                       tiles of 64 rows, 8 columns and 128 products or more, no batch, 4 warps or more, and operands \
+                       that fit in shared memory";
+        let note = "take such tiles and warps; or precision `ieee`, or `f16` operands, which have other bits";
+        Err(self.error(message).note(note))
     }
 
     fn fused_dot(&mut self, result: Value, op: &op::Dot) -> Result<()> {
+        self.check_precision(op.precision)?;
         let op::Dot {
             a, b, accumulator, ..
         } = *op;
@@ -103,10 +102,15 @@ impl Lowering<'_> {
         let left = reader(base_a, &row_places, &places_a[..steps as usize]);
         let right = reader(base_b, &column_places, of_steps);
         let sums = self.steps(&[left, right], accumulators, steps);
-        let zero = Literal::from_f64(dtype, 0.0);
-        let zero = self.builder.filled(zero, self.builder.ty(sums).shape);
-        let registers = Registers::of(self.builder.add(sums, zero), &layout);
-        self.bind(result, registers);
+        let sums = match op.precision {
+            Precision::Ieee => {
+                let zero = Literal::from_f64(dtype, 0.0);
+                let zero = self.builder.filled(zero, self.builder.ty(sums).shape);
+                self.builder.add(sums, zero)
+            }
+            Precision::Hopper | Precision::Cut => sums,
+        };
+        self.bind(result, Registers::of(sums, &layout));
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use super::{Lowering, Result};
 use crate::ir::index_map::dim_offset;
 use crate::ir::operand::chunk_bits;
 use crate::ir::{DType, Op, Precision, Value, op};
-use crate::layout::fragment::{Fragments, held};
+use crate::layout::fragment::Fragments;
 use crate::layout::group::{Side, inner_axis};
 use crate::layout::{LinearLayout, Span, ThreadMap};
 use crate::schedule::{groups_of, product_fragments};
@@ -46,7 +46,7 @@ impl Lowering<'_> {
         op: &op::Dot,
         [a, b, accumulator]: [&Registers; 3],
     ) -> Result<Vec<Value>> {
-        let [of_a, of_b, of_sum] = held(self.dtype(op.a)?);
+        let [of_a, of_b, of_sum] = found.held;
         let mut sums = Vec::new();
         for (fragment, operands) in (0..).zip(&found.operands) {
             let mut sum = self.fragment(accumulator, fragment, of_sum);
@@ -133,7 +133,7 @@ impl Lowering<'_> {
         (base, self.builder.add(start, first), side)
     }
 
-    fn check_precision(&self, precision: Precision) -> Result<()> {
+    pub(super) fn check_precision(&self, precision: Precision) -> Result<()> {
         let (word, name) = (precision.word(), self.target.name);
         if precision == Precision::Ieee || self.target.gpu.mma.contains(&precision) {
             return Ok(());

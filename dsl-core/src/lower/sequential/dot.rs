@@ -46,7 +46,7 @@ impl Lowerer<'_> {
             accumulator,
             precision,
         } = *op;
-        if precision != Precision::Ieee {
+        if !precision.is_chain(self.dtype(a)) {
             return self.tensor_dot(inst, op);
         }
         let result = self.source.inst(inst).results[0];
@@ -71,8 +71,13 @@ impl Lowerer<'_> {
             }
             let sums = this.chain((a, b), bases, (depth, columns), init);
             for (row, sum) in sums.into_iter().enumerate() {
-                let zero = this.zero(dtype, columns);
-                let sum = this.builder.add(sum, zero);
+                let sum = match precision {
+                    Precision::Ieee => {
+                        let zero = this.zero(dtype, columns);
+                        this.builder.add(sum, zero)
+                    }
+                    Precision::Hopper | Precision::Cut => sum,
+                };
                 let index = in_batch(batch, at((top, row as i64), (left, 0), columns));
                 this.store_buffer(&buffer, &index, sum);
             }

@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{Cache, Effect, Func, Inst, Op, Precision, Region, Trait, Value, op};
+use crate::ir::{Cache, Effect, Func, Inst, Op, Region, Trait, Value, op};
 use crate::passes::indices::Indices;
 use crate::passes::long_sums::LONGEST_CHAIN;
 use crate::target::{Bounds, Target};
@@ -174,10 +174,10 @@ impl Planner<'_> {
                 self.stores.entry(base).or_default().push(order);
             }
         } else if let Op::Dot(dot) = op {
-            match dot.precision {
-                Precision::Ieee => self.needed.extend([dot.a, dot.b]),
-                // Each element is read once.
-                Precision::Hopper | Precision::Cut => {}
+            let operand = self.func.ty(dot.a).dtype();
+            // Steps of tensor cores read each element once.
+            if operand.is_some_and(|it| dot.precision.is_chain(it)) {
+                self.needed.extend([dot.a, dot.b]);
             }
         } else if let Op::Gather(op::Gather { x, .. }) = op {
             self.needed.insert(*x);

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::split::always;
-use super::weight::{is_of_tensor_cores, steps};
+use super::weight::steps;
 use crate::builder::Builder;
+use crate::ir::operand::is_of_tensor_cores;
 use crate::ir::{Func, Inst, Op, Region, Trait, Value, op};
 use crate::passes::duplicate::duplicate;
 

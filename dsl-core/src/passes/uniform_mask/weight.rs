@@ -1,7 +1,7 @@
 //! How much is computed by instructions, as far as it shows before tiles have layouts.
 
-use crate::ir::operand::{group_sum, is_multiplied_in_fragments};
-use crate::ir::{Func, Inst, Op, Trait, op};
+use crate::ir::operand::is_of_tensor_cores;
+use crate::ir::{Func, Inst, Op, Trait};
 
 /// Products that tensor cores add to a sum by one instruction, of most types.
 const AT_ONCE: usize = 16;
@@ -17,13 +17,6 @@ pub(super) fn elements(func: &Func, insts: &[Inst]) -> usize {
 /// cores many at once.
 pub(super) fn steps(func: &Func, inst: Inst) -> usize {
     nested(func, inst, &mut |inst| own_steps(func, inst))
-}
-
-/// Whether tensor cores multiply for a product.
-pub(super) fn is_of_tensor_cores(func: &Func, op: &op::Dot) -> bool {
-    let operand = func.ty(op.a).dtype();
-    let grouped = operand.is_some_and(|it| group_sum(op.precision, it).is_some());
-    grouped || is_multiplied_in_fragments(func, op)
 }
 
 fn nested(func: &Func, inst: Inst, of: &mut dyn FnMut(Inst) -> usize) -> usize {

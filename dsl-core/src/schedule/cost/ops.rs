@@ -1,9 +1,8 @@
 //! What single ops take: slots of a scheduler for each element, and cycles until their results are there.
 
 use super::{Ready, Walk};
-use crate::ir::{
-    BinaryOp, DType, Func, Inst, Op, Precision, Region, Trait, Type, UnaryOp, Value, op,
-};
+use crate::ir::operand::is_of_tensor_cores;
+use crate::ir::{BinaryOp, DType, Func, Inst, Op, Region, Trait, Type, UnaryOp, Value, op};
 use crate::schedule::origin::Origin;
 
 /// Schedulers of a multiprocessor, each of which issues an instruction in a cycle.
@@ -215,7 +214,8 @@ impl Walk<'_> {
         let func = self.costs.func;
         let (a, b) = (func.ty(op.a).shape, func.ty(op.b).shape);
         let products = a.elements() as f64 * b.extent(b.rank() - 1) as f64;
-        let tensor = op.precision != Precision::Ieee;
+        let tensor = is_of_tensor_cores(func, op);
+        let is_double = func.ty(op.accumulator).dtype() == Some(DType::F64);
         let (a_bytes, b_bytes) = (
             a.elements() as f64 * bytes(func, op.a),
             b.elements() as f64 * bytes(func, op.b),
@@ -223,9 +223,11 @@ impl Walk<'_> {
         // Each warp reads what it multiplies from shared memory.
         let rows = (a.extent(a.rank() - 2) as f64 / 64.0).max(1.0);
         let read = (a_bytes + b_bytes * rows) / f64::from(self.costs.target.gpu.bank_bytes);
-        let cycles = match tensor {
-            true => products / 4096.0,
-            false => products / 128.0 * 1.25,
+        let cycles = match (tensor, is_double) {
+            (true, false) => products / 4096.0,
+            (true, true) => products / 128.0,
+            (false, false) => products / 128.0 * 1.25,
+            (false, true) => products / 64.0 * 1.25,
         };
         self.issue(cycles.max(read) * f64::from(SCHEDULERS) / self.warps);
         if !tensor {

@@ -5,28 +5,47 @@ use std::collections::BTreeSet;
 use super::super::MayEnd;
 use super::super::overlap::Overlap;
 use super::super::read_back::{insert_before, read_back};
-use super::Pipeliner;
+use super::read_ahead::Reads;
+use super::{Own, Pipeliner};
 use crate::ir::{Effect, Func, Inst, Op, Value, op};
 
 impl Pipeliner {
-    /// Puts together an iteration: what waits for its copies, its own instructions, among them those that start copies
-    /// `ahead`, and the `releases` of its slots. It carries on `next`. Returns the products that stay under way, which are not
-    /// carried yet.
+    /// Puts together an iteration: what waits for its copies, its own instructions, those that start copies `ahead`, and the
+    /// `releases` of its slots. So many groups of copies may be `pending` behind the wait. The iteration carries on `next`, and with a
+    /// `reader` also the tiles of the next iteration, which it reads. Returns the products that stay under way, which are not
+    /// carried yet, the instructions before the loop that read the first tiles, and those tiles.
     pub(super) fn compose(
         &mut self,
-        slot: Value,
+        (slot, pending): (Value, i64),
         (mut insts, ahead, releases): (Vec<Inst>, &[Inst], &[Inst]),
-        next: Vec<Value>,
-    ) -> Option<Overlap> {
+        (mut next, reader): (Vec<Value>, Option<(&op::For, Own, Reads)>),
+    ) -> (Option<Overlap>, (Vec<Inst>, Vec<Value>)) {
         let func = self.builder.func_mut();
         read_back(func, &self.rings, &self.buffers, (self.body, slot));
         let overlap = Overlap::find(func, self.body, slot).filter(|_| self.overlaps);
-        let own = std::mem::take(&mut func.region_mut(self.body).insts);
-        match releases {
-            [] => insts.extend(ahead.iter().chain(&own)),
-            _ => insts.extend(behind_products(func, own, ahead)),
+        let (mut first, mut late) = ((Vec::new(), Vec::new()), Vec::new());
+        if let Some((op, own, reads)) = reader {
+            let [before, (read, tiles)] = self.read_ahead((op, own));
+            first = before;
+            match reads {
+                Reads::First => insts.extend(read),
+                Reads::Late => late = read,
+            }
+            next.extend(tiles);
         }
-        let last = insts.pop();
+        let func = self.builder.func_mut();
+        let own = std::mem::take(&mut func.region_mut(self.body).insts);
+        // Fragments are read and multiplied first where the next iteration does not wait for these copies.
+        let moves = self.rings.values().any(|ring| ring.moved.is_some());
+        let mut own = match (releases, own.split_last()) {
+            ([], Some((last, own))) if moves && pending > 0 => {
+                [own, &late, ahead, &[*last]].concat()
+            }
+            ([], Some((last, own))) => [ahead, own, &late, &[*last]].concat(),
+            (_, _) => behind_products(func, own, ahead),
+        };
+        let last = own.pop();
+        insts.extend(own);
         if overlap.is_none() {
             insts.extend(releases);
         }
@@ -37,7 +56,7 @@ impl Pipeliner {
         {
             values.extend(next);
         }
-        overlap
+        (overlap, first)
     }
 
     /// Puts the buffers of a loop and its first copies before it, and before the loop around it.

@@ -20,9 +20,9 @@ fn product(case: Case) -> Subject {
     }
 }
 
-/// Products of 16 and 8 bits, of `f32`, fused, in groups and scaled, and attention.
+/// Products of 16 and 8 bits, of `f32` and `f64`, fused, in groups and scaled, and attention.
 pub(super) fn subjects(size: Size, list: &mut Vec<Subject>) {
-    let (all, wide, of_f32): (&[usize], &[usize], &[usize]) = match size {
+    let (all, wide, of_floats): (&[usize], &[usize], &[usize]) = match size {
         Size::Gpu => (
             &[1024, 2048, 4096, 8192, 16384],
             &[4096, 8192],
@@ -71,10 +71,21 @@ pub(super) fn subjects(size: Size, list: &mut Vec<Subject>) {
         }));
     }
     attentions(size, list);
-    list.extend(of_f32.iter().map(|&extent| Subject {
+    for &extent in of_floats {
+        list.extend(exact(extent));
+    }
+}
+
+/// Products in IEEE arithmetic.
+fn exact(extent: usize) -> [Subject; 2] {
+    let cases = [
+        elementwise::matmul::<f32>(extent, extent, extent),
+        elementwise::matmul::<f64>(extent, extent, extent),
+    ];
+    cases.map(|case| Subject {
         candidates: kernels::matmul::space(),
-        ..product(elementwise::matmul::<f32>(extent, extent, extent))
-    }));
+        ..product(case)
+    })
 }
 
 /// Extents that no tile and no bulk copy divides, and groups beside one product of as much work.

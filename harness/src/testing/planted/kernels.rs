@@ -111,7 +111,7 @@ fn sums() -> Vec<Ready> {
 
 fn products() -> Vec<Ready> {
     use kernels::{matmul, tensor_matmul};
-    let tiles = matmul::matmul::<f32>().bm(16).bn(16).bk(16);
+    let tiles = matmul::matmul::<f32, f32>().bm(16).bn(16).bk(16);
     let tensor_tiles = tensor_matmul::tensor_matmul::<bf16>().bm(64).bn(32).bk(32);
     vec![
         kernel(

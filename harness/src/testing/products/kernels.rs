@@ -67,9 +67,11 @@ fn of_wide_numbers() -> Vec<Product> {
     vec![
         dense("tensor_matmul", "bf16", tensor_matmul::<bf16>),
         dense("tensor_matmul", "f16", tensor_matmul::<f16>),
-        Product::matmul("f32", matmul::<f32>),
-        Product::matmul("f16", matmul::<f16>),
-        Product::matmul("bf16", matmul::<bf16>),
+        Product::matmul("f32", matmul::<f32, f32>),
+        Product::matmul("f16", matmul::<f16, f32>),
+        Product::matmul("bf16", matmul::<bf16, f32>),
+        Product::matmul("f64", matmul::<f64, f64>),
+        Product::matmul("f32 to f64", matmul::<f32, f64>),
         of("addmm", "bf16", addmm::<bf16>),
         of("addmm", "f16", addmm::<f16>),
         of("addmm", "f32", addmm::<f32>),
@@ -143,9 +145,9 @@ fn tensor_matmul<T: Float + Number>(plan: &Plan) -> Made {
     })
 }
 
-fn matmul<T: Float + Number>(plan: &Plan) -> Made {
+fn matmul<T: Float + Number, A: Float + Number>(plan: &Plan) -> Made {
     let shape @ [m, n, k] = plan.shape;
-    of_arrays::<T, f32>(plan, [m * k, k * n, m * n], move |[a, b], out, setting| {
+    of_arrays::<T, A>(plan, [m * k, k * n, m * n], move |[a, b], out, setting| {
         ready::matmul(a, b, out, shape, setting)
     })
 }

@@ -78,7 +78,7 @@ fn programs_have_every_op_of_blocks() {
     let scopes = 1 + Scope::ALL.len();
     let orders = 1 + MemoryOrder::ALL.len();
     assert_eq!(ordered.len(), (2 + orders) * scopes, "{ordered:?}");
-    for (precision, kinds) in [(Precision::Ieee, 14), (Precision::Hopper, 7)] {
+    for (precision, kinds) in [(Precision::Ieee, 14), (Precision::Hopper, 8)] {
         let found = products.iter().filter(|it| it.0 == precision);
         assert_eq!(found.count(), kinds, "{products:?}");
     }
