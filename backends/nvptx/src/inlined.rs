@@ -27,7 +27,14 @@ pub(crate) fn explained(text: &str, refusal: String) -> String {
     }
 }
 
+/// What the assembler says of an instruction whose operands alone take more registers than a lane has.
+const TOO_MANY: &str = "specified register target constraints";
+
 fn too_few(refusal: &str) -> Option<String> {
+    if refusal.contains(TOO_MANY) {
+        let note = "the schedule leaves a lane too few registers for one of its instructions: state more `registers`, or a smaller `occupancy`";
+        return Some(note.to_string());
+    }
     let (_, least) = refusal
         .split_once("Insufficient registers")?
         .1
@@ -74,6 +81,13 @@ mod tests {
         let explained = explained("", refusal.to_string());
         assert!(
             explained.contains("state `registers` of 90 or more"),
+            "{explained}"
+        );
+        let refusal = "ptxas error   : Function 'f' using feature 'mma with .f64 type' and with shape '.m16n8k16' cannot be compiled \
+                       with specified register target constraints";
+        let explained = super::explained("", refusal.to_string());
+        assert!(
+            explained.ends_with("state more `registers`, or a smaller `occupancy`"),
             "{explained}"
         );
     }

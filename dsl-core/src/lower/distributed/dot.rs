@@ -61,7 +61,7 @@ impl Lowering<'_> {
         if op.precision.is_chain(self.dtype(op.a)?) {
             return self.fused_dot(result, op);
         }
-        // A pass makes `Cut` only of what groups of warps share.
+        // Of what is no chain, fragments have taken all but 8-bit floats, and a pass makes `Cut` only of what groups of warps share.
         let message = "a GPU computes `dot` with precision `hopper` of 8-bit floats by groups of four warps: \
                        tiles of 64 rows, 8 columns and 128 products or more, no batch, 4 warps or more, and operands \
                        that fit in shared memory";
