@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use super::rewrite::replace_uses;
 use crate::entity::EntityMap;
 use crate::ir::numbers::filling;
-use crate::ir::{
-    BinaryOp, DType, Func, Inst, Literal, Op, Precision, Region, TernaryOp, Value, op,
-};
+use crate::ir::{BinaryOp, Func, Inst, Literal, Op, Precision, Region, TernaryOp, Value, op};
 
 /// Moves additions of +0 out of counted loops whose sums only multiply-adds read. A loop that may not run at all starts
 /// from zeros, so that the addition changes nothing then.
@@ -138,7 +136,8 @@ impl Chain<'_> {
             }
             if let Op::Dot(dot) = self.func.op(inst)
                 && dot.precision == Precision::Hopper
-                && self.func.ty(dot.a).dtype() == Some(DType::F64)
+                && let Some(operand) = self.func.ty(dot.a).dtype()
+                && dot.precision.is_chain(operand)
             {
                 value = dot.accumulator;
                 continue;

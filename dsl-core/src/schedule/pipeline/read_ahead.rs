@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::read_back::read_back;
 use super::{Own, Pipeliner, before_end};
-use crate::ir::{CompareOp, Inst, Layout, Literal, Op, Type, Value, op};
+use crate::ir::{CompareOp, Func, Inst, Layout, Literal, Op, Type, Value, op};
 use crate::passes::rewrite::replace_uses;
 
 /// The most registers of a lane for what a loop carries, tiles that are read included: others are for addresses.
@@ -41,22 +41,18 @@ impl Pipeliner {
         }
         let mut func = self.func().clone();
         read_back(&mut func, &self.rings, &self.buffers, (self.body, slot));
-        let insts = &func.region(self.body).insts;
-        let own: BTreeSet<Value> = self.buffers.values().copied().collect();
-        let read =
-            |inst: &Inst| matches!(func.op(*inst), Op::SlotLoad(op) if own.contains(&op.buffer));
-        let reads = insts.iter().filter(|inst| read(inst));
-        let tiles: Vec<Value> = reads.map(|&inst| func.inst(inst).results[0]).collect();
-        let registers = |value: &Value| {
-            let dtype = func.ty(*value).dtype();
+        let reads = self.reads(&func);
+        let registers = |value: Value| {
+            let dtype = func.ty(value).dtype();
             let bytes = dtype.map_or(0, |dtype| dtype.bytes() as usize);
-            let layout = func.layout(*value).map(|layout| func.linear(layout));
+            let layout = func.layout(value).map(|layout| func.linear(layout));
             layout.map_or(0, |layout| layout.registers() as usize) * bytes.div_ceil(4)
         };
-        let carried = &func.region(self.body).parameters;
-        let held: usize = carried.iter().map(registers).sum();
-        let read: usize = tiles.iter().map(registers).sum();
-        let all = tiles.len() == own.len();
+        let carried = func.region(self.body).parameters.iter();
+        let held: usize = carried.map(|&it| registers(it)).sum();
+        let read: usize = reads.iter().map(|read| registers(read.tile)).sum();
+        let buffers: BTreeSet<Value> = self.buffers.values().copied().collect();
+        let all = reads.len() == buffers.len();
         let reads = match held + 2 * read <= FEW_REGISTERS {
             true => Reads::First,
             false => Reads::Late,
@@ -64,18 +60,23 @@ impl Pipeliner {
         (all && held + read <= MOST_REGISTERS).then_some(reads)
     }
 
-    fn read(&self, inst: Inst) -> Option<Read> {
-        let Op::SlotLoad(op) = self.func().op(inst) else {
-            return None;
+    /// The tiles that every iteration reads from slots of this loop.
+    fn reads(&self, func: &Func) -> Vec<Read> {
+        let insts = func.region(self.body).insts.iter();
+        let read = |&inst: &Inst| {
+            let Op::SlotLoad(op) = func.op(inst) else {
+                return None;
+            };
+            let mut own = self.buffers.values();
+            let tile = func.inst(inst).results[0];
+            own.any(|&buffer| buffer == op.buffer).then(|| Read {
+                buffer: op.buffer,
+                tile,
+                ty: func.ty(tile),
+                layout: func.layout(tile),
+            })
         };
-        let is_own = self.buffers.values().any(|&buffer| buffer == op.buffer);
-        let tile = self.func().inst(inst).results[0];
-        is_own.then(|| Read {
-            buffer: op.buffer,
-            tile,
-            ty: self.func().ty(tile),
-            layout: self.func().layout(tile),
-        })
+        insts.filter_map(read).collect()
     }
 
     /// Makes the reads of an iteration those of the next one, of which it carries the tiles. Returns what reads the first tiles
@@ -84,8 +85,7 @@ impl Pipeliner {
         &mut self,
         (op, own): (&op::For, Own),
     ) -> [(Vec<Inst>, Vec<Value>); 2] {
-        let insts = self.func().region(self.body).insts.iter();
-        let reads: Vec<Read> = insts.filter_map(|&inst| self.read(inst)).collect();
+        let reads = self.reads(self.func());
         let tiles: BTreeSet<Value> = reads.iter().map(|read| read.tile).collect();
         let index = self.func().region(self.body).parameters[0];
         let (first, (init, limit)) = self.apart(|this| {
