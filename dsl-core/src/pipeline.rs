@@ -157,6 +157,7 @@ const BLOCK: &[Stage] = &[
 /// The names of the stages that say where tiles of a GPU lie, after [`BLOCK`].
 const SCHEDULE: &[&str] = &[
     "assign", "place", "rotate", "homes", "results", "pipeline", "waits", "adjoin", "rows",
+    "strips",
 ];
 
 /// The name of the lowering, before [`LANE`].

@@ -313,8 +313,8 @@ pub enum RowFault {
     /// An element that is read and is none of the row.
     #[error("element {element} of a row of {count} is read")]
     Beyond {
-        /// The element of the tile.
-        element: usize,
+        /// The element of the row.
+        element: i64,
         /// The elements of the row.
         count: i64,
     },

@@ -101,8 +101,9 @@ macro_rules! for_each_op {
             CopyRow "copy_row" { base: Value, offsets: Value, mask: Option<Value>, start: Value, count: Value, room: i64 } -> stated is [reads writes];
             /// Waits until a row has come. It is then to be seen by who waits.
             WaitRow "wait_row" { row: Value } -> none is [convergent writes];
-            /// The elements of a row where the mask holds, which is below their number; elsewhere `other`, or zero bits without it.
-            RowLoad "row_load" { row: Value, mask: Option<Value>, other: Option<Value> } -> stated is [reads];
+            /// The elements of a row, or those from `at` (`i64`) on, where the mask holds, which is below their number; elsewhere
+            /// `other`, or zero bits without it.
+            RowLoad "row_load" { row: Value, at: Option<Value>, mask: Option<Value>, other: Option<Value> } -> stated is [reads];
             /// The tile in a slot (`i32`); with `start` (`i64`) what `copy_run` has brought there from that element on.
             SlotLoad "slot_load" { buffer: Value, slot: Value, start: Option<Value> } -> stated is [reads];
             /// Writes a tile to a slot (`i32`).

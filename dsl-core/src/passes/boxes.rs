@@ -351,8 +351,8 @@ impl Known<'_> {
             .times(&strides[0])?
             .plus(&origin[1].times(&strides[1])?)?;
         let told = |sum: &Linear| {
-            let mut symbols = sum.terms().flat_map(|(factors, _)| factors);
-            symbols.all(|&it| self.func.ty(it) == Type::INDEX)
+            let mut symbols = sum.symbols();
+            symbols.all(|it| self.func.ty(it) == Type::INDEX)
         };
         let all = [&origin, &extents, &strides];
         let fits = extents.iter().chain(&strides).all(|it| self.launched(it))
@@ -370,8 +370,8 @@ impl Known<'_> {
 
     /// Whether the host knows a number when it launches.
     fn launched(&self, sum: &Linear) -> bool {
-        let mut symbols = sum.terms().flat_map(|(factors, _)| factors);
-        symbols.all(|&it| {
+        let mut symbols = sum.symbols();
+        symbols.all(|it| {
             let number = LaunchExpression::of(self.func, &self.definitions, it);
             // What a backend finds as it stands.
             number.is_some_and(|number| number.has_only_sums())

@@ -59,6 +59,12 @@ impl Fact {
         &self.axes[axis]
     }
 
+    /// Log2 of what divides every number.
+    #[must_use]
+    pub fn divisor(&self) -> u32 {
+        self.divisor
+    }
+
     /// Whether all numbers are equal.
     #[must_use]
     pub fn is_uniform(&self) -> bool {

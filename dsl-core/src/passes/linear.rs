@@ -92,6 +92,24 @@ impl Linear {
         }
     }
 
+    /// The values that it is made of.
+    pub fn symbols(&self) -> impl Iterator<Item = Value> {
+        let factors = self.products.iter().flat_map(|(factors, _)| factors);
+        factors.copied()
+    }
+
+    /// The sum without multiples of a power of two with this log2, where `divisor` says how often two divides a value.
+    #[must_use]
+    pub fn modulo(&self, bits: u32, divisor: &dyn Fn(Value) -> u32) -> Self {
+        let mut rest = self.clone();
+        rest.constant &= (1 << bits) - 1;
+        rest.products.retain(|(factors, times)| {
+            let divisors = factors.iter().map(|&factor| divisor(factor));
+            times.trailing_zeros() + divisors.sum::<u32>() < bits
+        });
+        rest
+    }
+
     /// The number times it.
     #[must_use]
     pub fn scaled(&self, by: i64) -> Self {

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use super::fetches::spread_fetches;
 use super::form::{form, plain, product_fragments};
 use super::origin::{Origin, origins};
-use super::rows::rereads;
+use super::rows::reread_rows;
 use super::vectors::{Tiles, widest_vectors};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
@@ -60,7 +60,7 @@ pub fn assign(
 pub fn warps_of(func: &Func, target: &Target, schedule: &Schedule) -> u32 {
     let most = target.gpu.most_warps;
     let suiting = || match 1 << warp_bits_for(func, &target.gpu) {
-        warps if warps == most && rereads(func, target) => most / 2,
+        warps if warps == most && !reread_rows(func, target).is_empty() => most / 2,
         warps => warps,
     };
     schedule.warps.unwrap_or_else(suiting)

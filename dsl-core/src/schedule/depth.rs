@@ -6,6 +6,7 @@ use super::pipeline::{MAX_STAGES, pipeline};
 use super::results::results;
 use super::room::{deepest_fit, fits, stores_apart};
 use super::rows::rows;
+use super::strips::strips;
 use super::waits::wait_late;
 use super::{MayEnd, PlacedFunc};
 use crate::diagnostic::Diagnostics;
@@ -17,7 +18,7 @@ use crate::target::{Options, Schedule, Target};
 /// A function whose loops run ahead.
 pub struct Staged {
     /// What each stage has made of it, from `rotate` on.
-    pub stages: [PlacedFunc; 7],
+    pub stages: [PlacedFunc; 8],
     /// Whether shared memory has room for it, as far as is known.
     pub fits: bool,
 }
@@ -97,8 +98,11 @@ impl Depths<'_> {
                         true => self.with_rows(adjoined.clone())?,
                         false => adjoined.clone(),
                     };
+                    let rolled = strips(copied.clone(), self.target, self.may_end)?;
                     return Ok(Staged {
-                        stages: [func, housed, left, pipelined, waiting, adjoined, copied],
+                        stages: [
+                            func, housed, left, pipelined, waiting, adjoined, copied, rolled,
+                        ],
                         fits,
                     });
                 }

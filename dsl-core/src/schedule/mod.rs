@@ -30,6 +30,7 @@ pub mod rotate;
 pub mod rows;
 pub(crate) mod runs;
 pub mod small_views;
+mod strips;
 mod vectors;
 pub mod waits;
 

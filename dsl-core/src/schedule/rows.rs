@@ -18,7 +18,7 @@ use crate::target::{Gpu, Target};
 /// have fewer registers than elements of it.
 fn is_long(row: &Run, gpu: &Gpu) -> bool {
     let shared = i64::from(gpu.shared_bytes_of(BLOCKS)) - gpu.apart_bytes;
-    row.bytes <= shared && 2 * row.room > gpu.registers.into()
+    row.bytes <= shared && 2 * row.room() > gpu.registers.into()
 }
 
 /// Makes `copy_row` and `row_load` of loads of long rows as long as what comes of it `fits` as many thread blocks of a
@@ -59,13 +59,15 @@ pub fn rows(
     Ok(func)
 }
 
-/// Whether a function has a long row that is to be read again, by thread blocks that share a multiprocessor.
-pub(super) fn rereads(func: &Func, target: &Target) -> bool {
+/// The loads of long rows that are to be read again, by thread blocks that share a multiprocessor.
+pub(super) fn reread_rows(func: &Func, target: &Target) -> Vec<(Inst, Run)> {
     let Some(least) = target.gpu.row_bytes else {
-        return false;
+        return Vec::new();
     };
-    let mut found = loads(func, target, least).into_iter();
-    found.any(|(_, load, row)| is_long(&row, &target.gpu) && is_used_again(func, load))
+    let found = loads(func, target, least).into_iter();
+    let mut found: Vec<(Inst, Run)> = found.map(|(_, load, row)| (load, row)).collect();
+    found.retain(|(load, row)| is_long(row, &target.gpu) && is_used_again(func, *load));
+    found
 }
 
 /// The loads of rows of at least so many bytes, those among them that vectors divide too, in regions that run once at most.
@@ -107,6 +109,7 @@ fn bring(func: &mut Func, region: Region, (load, row): (Inst, &Run), may_end: Ma
     let wait = func.add_inst(Op::WaitRow(op::WaitRow { row }), &[], loc);
     func.inst_mut(load).op = Op::RowLoad(op::RowLoad {
         row,
+        at: None,
         mask: loads.mask,
         other: loads.other,
     });
@@ -137,7 +140,7 @@ fn copied(
         mask: load.mask,
         start,
         count,
-        room: row.room,
+        room: row.room(),
     });
     let copy = builder.emit(copy, &[Type { element, ..loaded }]);
     let row = builder.results(copy)[0];

@@ -14,15 +14,12 @@ use crate::passes::linear::Linear;
 use crate::target::{Target, WARP_LANES};
 
 /// Bytes that a bank of shared memory delivers: lanes that load no more of a run each are not made slower by reading it there.
-const WORD: u32 = 4;
+pub(super) const WORD: u32 = 4;
 
 /// What a load reads: elements side by side.
 pub(super) struct Run {
     start: Linear,
-    limits: Vec<Limit>,
-    conditions: Vec<Condition>,
-    /// The most elements.
-    pub(super) room: i64,
+    first: Firsts,
     /// The bytes of so many elements.
     pub(super) bytes: i64,
     /// Whether lanes load it in words or less, and it begins anywhere in a piece of 16 bytes.
@@ -32,8 +29,27 @@ pub(super) struct Run {
 impl Run {
     /// The offset of its first element, and the number of elements.
     pub(super) fn numbers(&self, builder: &mut Builder) -> [Value; 2] {
-        let start = self.start.scalar(builder);
-        let mut count = builder.index(self.room);
+        [self.start.scalar(builder), self.first.count(builder)]
+    }
+
+    /// The most elements.
+    pub(super) fn room(&self) -> i64 {
+        self.first.most
+    }
+}
+
+/// The first elements of a tile, of which alone a mask holds.
+pub(super) struct Firsts {
+    limits: Vec<Limit>,
+    conditions: Vec<Condition>,
+    /// The most of them.
+    most: i64,
+}
+
+impl Firsts {
+    /// Their number.
+    pub(super) fn count(&self, builder: &mut Builder) -> Value {
+        let mut count = builder.index(self.most);
         for limit in &self.limits {
             let [origin, bound] = [&limit.origin, &limit.bound].map(|sum| sum.scalar(builder));
             let bound = builder.maximum(bound, origin);
@@ -46,7 +62,7 @@ impl Run {
             let none = builder.index(0);
             count = builder.select(holds, count, none);
         }
-        [start, count]
+        count
     }
 }
 
@@ -110,18 +126,26 @@ impl<'a> Runs<'a> {
         if !self.are_indices(&start) {
             return None;
         }
-        let limits = op.mask.map(|mask| self.limits(mask));
-        let (limits, conditions) = limits.unwrap_or_else(|| Some(Default::default()))?;
-        let elements = self.func.ty(op.offsets).shape.elements() as i64;
-        let most = limits.iter().map(|limit| limit.most);
-        let room = most.fold(elements, i64::min).max(1);
+        let first = self.firsts(op.offsets, op.mask)?;
         Some(Run {
             start,
-            room,
-            bytes: room * i64::from(dtype.bytes()),
+            bytes: first.most * i64::from(dtype.bytes()),
+            first,
+            is_slow: dtype.bytes() << vector <= WORD && !begins_a_piece,
+        })
+    }
+
+    /// The elements of a tile of numbers of which a mask holds, where they are the first ones.
+    pub(super) fn firsts(&self, numbers: Value, mask: Option<Value>) -> Option<Firsts> {
+        let limits = mask.map(|mask| self.limits(mask));
+        let (limits, conditions) = limits.unwrap_or_else(|| Some(Default::default()))?;
+        let elements = self.func.ty(numbers).shape.elements() as i64;
+        let most = limits.iter().map(|limit| limit.most);
+        let most = most.fold(elements, i64::min).max(1);
+        Some(Firsts {
             limits,
             conditions,
-            is_slow: dtype.bytes() << vector <= WORD && !begins_a_piece,
+            most,
         })
     }
 
@@ -137,8 +161,8 @@ impl<'a> Runs<'a> {
     }
 
     fn are_indices(&self, sum: &Linear) -> bool {
-        let mut symbols = sum.terms().flat_map(|(factors, _)| factors);
-        symbols.all(|&it| self.func.ty(it) == Type::INDEX)
+        let mut symbols = sum.symbols();
+        symbols.all(|it| self.func.ty(it) == Type::INDEX)
     }
 
     /// What a mask says that holds of the first elements and of no others: what they are below, and what decides on all of them.

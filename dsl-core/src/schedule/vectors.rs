@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::runs::slow_runs;
-use crate::ir::{Func, Inst, MemoryAccess, Shape};
+use super::rows::reread_rows;
+use super::runs::{WORD, slow_runs};
+use crate::ir::{Func, Inst, MemoryAccess, Op, Shape};
 use crate::passes::indices::Indices;
 use crate::target::Target;
 
@@ -36,6 +37,11 @@ pub(super) fn widest_vectors(
         let most = widest.entry(*tiles).or_default();
         *most = bits(access, tiles.1).max(*most);
     }
+    let beside = beside_rows(func, &accesses, target, &bits);
+    for (tiles, bits) in beside {
+        let most = widest.entry(tiles).or_default();
+        *most = bits.max(*most);
+    }
     let runs = slow_runs(func, indices, target, stated).into_iter();
     let runs: BTreeSet<Inst> = runs.map(|(load, _)| load).collect();
     if runs.is_empty() {
@@ -56,4 +62,44 @@ pub(super) fn widest_vectors(
         *most = bits.max(*most);
     }
     widest
+}
+
+/// Log2 of the neighbours of words, where they are to be read in long rows, of tiles that vectors load what stands beside these by.
+fn beside_rows(
+    func: &Func,
+    accesses: &[(Inst, Tiles, MemoryAccess)],
+    target: &Target,
+    bits: &dyn Fn(&MemoryAccess, usize) -> u32,
+) -> BTreeMap<Tiles, u32> {
+    let dtype = |access: &MemoryAccess| func.ty(access.base).pointee().map(|(dtype, _)| dtype);
+    let bytes = |(_, (shape, _), access): &(Inst, Tiles, MemoryAccess)| {
+        let bytes = dtype(access).map_or(0, |dtype| dtype.bytes());
+        shape.elements() as i64 * i64::from(bytes)
+    };
+    let Some(least) = target.gpu.row_bytes else {
+        return BTreeMap::new();
+    };
+    if accesses.iter().all(|it| bytes(it) < least) {
+        return BTreeMap::new();
+    }
+    let slow = reread_rows(func, target)
+        .into_iter()
+        .filter(|(_, row)| row.is_slow);
+    let rows: BTreeSet<Inst> = slow.map(|(load, _)| load).collect();
+    let of_rows = accesses.iter().filter(|it| rows.contains(&it.0));
+    let found = of_rows.filter_map(|(_, tiles, row)| {
+        let others = accesses.iter().filter(|(inst, other, _)| {
+            other == tiles && !rows.contains(inst) && matches!(func.op(*inst), Op::Load(_))
+        });
+        let whole = |access: &MemoryAccess| MemoryAccess {
+            mask: None,
+            ..access.clone()
+        };
+        let widest = others
+            .map(|(_, (_, axis), access)| bits(&whole(access), *axis))
+            .max()?;
+        let word = (WORD / dtype(row)?.bytes()).max(1).ilog2();
+        Some((*tiles, widest.min(word)))
+    });
+    found.collect()
 }

@@ -148,15 +148,22 @@ impl Rules<'_> {
 
     fn row_load(self, op: &op::RowLoad, to: Type) -> Result<(), String> {
         let row = self.row(op.row)?;
-        self.mask(row, op.mask)?;
+        let loaded = match op.at {
+            Some(at) => {
+                self.expect("`at`", self.ty(at), Type::INDEX)?;
+                row.with_shape(to.shape)
+            }
+            None => row,
+        };
+        self.mask(loaded, op.mask)?;
         match op.other {
             Some(_) if op.mask.is_none() => {
                 return Err("`row_load` has `other` but no mask".to_string());
             }
-            Some(other) => self.expect("`other`", self.ty(other), row)?,
+            Some(other) => self.expect("`other`", self.ty(other), loaded)?,
             None => {}
         }
-        self.expect("result", to, row)
+        self.expect("result", to, loaded)
     }
 
     fn slot_store(self, op: &op::SlotStore) -> Result<(), String> {

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::order::{Owner, Touch};
+use super::order::Touch;
 use super::registers::{Registers, grouped, owners};
 use super::{Lowering, Result};
 use crate::ir::{Cache, DType, Effect, Inst, MemoryAccess, MemoryOrder, Op, Type, Value, op};
@@ -38,7 +38,7 @@ impl Lowering<'_> {
         self.order_access(
             access.argument,
             Touch {
-                owned: self.owned(op.offsets, &layout, Effect::Reads),
+                owned: self.owned(op.offsets, Effect::Reads),
                 effect: Effect::Reads,
             },
         );
@@ -180,7 +180,7 @@ impl Lowering<'_> {
         self.order_access(
             access.argument,
             Touch {
-                owned: self.owned(offsets, &layout, Effect::Writes),
+                owned: self.owned(offsets, Effect::Writes),
                 effect: Effect::Writes,
             },
         );
@@ -241,7 +241,7 @@ impl Lowering<'_> {
         self.order_access(
             access.argument,
             Touch {
-                owned: self.owned(offsets, &layout, Effect::Combines(op.op)),
+                owned: self.owned(offsets, Effect::Combines(op.op)),
                 effect: Effect::Combines(op.op),
             },
         );
@@ -268,7 +268,7 @@ impl Lowering<'_> {
         self.release(op.order);
         let access = self.access(&op.access(), &layout)?;
         let effect = op.access().effect;
-        let owned = self.owned(op.offsets, &layout, effect);
+        let owned = self.owned(op.offsets, effect);
         self.order_access(access.argument, Touch { owned, effect });
         let registers = owners(&layout);
         let value = self.get(op.value);
@@ -315,18 +315,6 @@ impl Lowering<'_> {
             ragged: copied.len() > vectors.len(),
             vectors,
         })
-    }
-
-    /// Who accesses each address, if one lane does.
-    fn owned(&self, offsets: Value, layout: &Rc<LinearLayout>, effect: Effect) -> Option<Owner> {
-        if let Some(first) = self.first(offsets, effect) {
-            return Some(first);
-        }
-        let facts = self.indices.fact(offsets);
-        let distinct = layout.dim_bits().len() == 1
-            && facts.axis(0).counting() == layout.tile_bits()
-            && !layout.is_replicated();
-        distinct.then(|| Owner::Of(self.firsts[offsets], Rc::clone(layout)))
     }
 }
 

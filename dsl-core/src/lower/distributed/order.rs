@@ -5,20 +5,22 @@
 //! separates two accesses of one argument that do not commute, unless every address stays in one
 //! lane. Distinct arguments never alias: the launch sees to that. One barrier settles everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::Lowering;
-use crate::ir::{Effect, MemoryOrder, Op, Region, Value, op};
+use crate::ir::{Effect, Func, Inst, MemoryOrder, Op, Region, Value, op};
 use crate::layout::LinearLayout;
+use crate::passes::linear::Linear;
 
 /// Why accesses with the same owner need no barrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// The first lane of the first warp does them: what a scalar is stored or combined by.
     First,
-    /// The offsets and their layout give each address to one lane.
-    Of(Value, Rc<LinearLayout>),
+    /// Offsets that count up by one from this number on, which is as good as any that is a multiple of their count away, and
+    /// their layout give each address to one lane.
+    Of(Linear, Rc<LinearLayout>),
 }
 
 /// The owner of an access, or of all that have an effect.
@@ -93,27 +95,50 @@ impl Lowering<'_> {
     /// At the head of a loop: an iteration may follow any part of the one before. Returns what may be
     /// pending where the loop is entered.
     pub(super) fn enter_loop(&mut self, regions: &[Region]) -> Pending {
-        let block = self.block;
-        for &region in regions {
-            block.walk(region, &mut |inst| {
-                let access = block.op(inst).access();
-                if let Some(access) = access
-                    && let Some(argument) = block.parameter_index(access.base)
-                {
-                    let touch = Touch {
-                        owned: self.first(access.offsets, access.effect),
-                        effect: access.effect,
-                    };
-                    self.pending.touch(argument, touch);
-                }
-            });
+        let (insts, inside) = within(self.block, regions);
+        for inst in insts {
+            let op = self.block.op(inst);
+            if let Some(access) = op.access()
+                && let Some(argument) = self.block.parameter_index(access.base)
+            {
+                let is_steady = |owner: &Owner| match owner {
+                    Owner::First => true,
+                    Owner::Of(from, _) => !from.symbols().any(|it| inside.contains(&it)),
+                };
+                let effect = access.effect;
+                let owned = self.owned(access.offsets, effect).filter(is_steady);
+                // Copies end at any time.
+                let at_once = matches!(
+                    op,
+                    Op::Load(_) | Op::Store(_) | Op::AtomicReduce(_) | Op::AtomicFetch(_)
+                );
+                let owned = owned.filter(|_| at_once);
+                self.pending.touch(argument, Touch { owned, effect });
+            }
         }
         self.loops += 1;
         self.pending.clone()
     }
 
+    /// Who accesses each address, if one lane does.
+    pub(super) fn owned(&self, offsets: Value, effect: Effect) -> Owned {
+        if let Some(first) = self.first(offsets, effect) {
+            return Some(first);
+        }
+        let (layout, facts) = (self.layout(offsets), self.indices.fact(offsets));
+        let bits = layout.tile_bits();
+        let distinct = layout.dim_bits().len() == 1
+            && facts.axis(0).counting() == bits
+            && !layout.is_replicated();
+        let from = || match self.indices.origin(offsets) {
+            Some(origin) => origin.modulo(bits, &|value| self.indices.fact(value).divisor()),
+            None => Linear::symbol(self.firsts[offsets]),
+        };
+        distinct.then(|| Owner::Of(from(), layout))
+    }
+
     /// The first lane, if it alone does what has this effect at these offsets. A scalar is read by all.
-    pub(super) fn first(&self, offsets: Value, effect: Effect) -> Owned {
+    fn first(&self, offsets: Value, effect: Effect) -> Owned {
         let alone = match effect {
             Effect::Reads => false,
             Effect::Writes | Effect::Combines(_) | Effect::Fetches(_) => {
@@ -128,4 +153,23 @@ impl Lowering<'_> {
         self.loops -= 1;
         self.pending.merge(entered);
     }
+}
+
+/// The instructions of regions, and the values that are made there.
+fn within(func: &Func, regions: &[Region]) -> (Vec<Inst>, BTreeSet<Value>) {
+    let mut insts = Vec::new();
+    for &region in regions {
+        func.walk(region, &mut |inst| insts.push(inst));
+    }
+    let inner = insts.iter().flat_map(|&inst| func.op(inst).regions());
+    let all = regions.iter().copied().chain(inner);
+    let mut values: BTreeSet<Value> = all
+        .flat_map(|region| func.region(region).parameters.clone())
+        .collect();
+    values.extend(
+        insts
+            .iter()
+            .flat_map(|&inst| func.inst(inst).results.clone()),
+    );
+    (insts, values)
 }

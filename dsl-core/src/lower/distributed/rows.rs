@@ -177,9 +177,14 @@ impl Lowering<'_> {
         let dtype = self.dtype(result)?;
         let places = SlotPlaces::of_elements(&in_order(&dim_bits(&ty.shape)), &layout);
         let most = match row.begins_a_piece {
-            true => self.vector_bits_of(&ty, dtype, op.mask),
+            true => self.vector_bits_of(&ty, dtype, op),
             false => 0,
         };
+        let first = op.at.map_or(row.first, |at| {
+            let at = self.scalar(at);
+            let at = self.builder.cast(at, DType::I32);
+            self.builder.add(row.first, at)
+        });
         let vectors = places.vectors(most);
         let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
         let all = vectors.concat();
@@ -187,7 +192,7 @@ impl Lowering<'_> {
         let other = op.other.map(|other| self.get(other));
         let load = Op::LaneLoad(op::LaneLoad {
             base: row.memory,
-            offset: self.placed_offsets(row.first, &places, (&starts, 0)),
+            offset: self.placed_offsets(first, &places, (&starts, 0)),
             mask: mask.map(|mask| self.pick(&mask, &starts)),
             other: other.map(|other| self.pick(&other, &all)),
             align: i64::from(dtype.bytes()) * vectors[0].len() as i64,
@@ -203,11 +208,12 @@ impl Lowering<'_> {
     }
 
     /// Log2 of how many elements of a row are read at once, which have one mask.
-    fn vector_bits_of(&self, ty: &Type, dtype: DType, mask: Option<Value>) -> u32 {
+    fn vector_bits_of(&self, ty: &Type, dtype: DType, op: &op::RowLoad) -> u32 {
         let most = (self.target.vector_bytes / dtype.bytes()).ilog2();
         let long = (0..ty.shape.rank()).find(|&axis| ty.shape.extent(axis) > 1);
         let equal = |(mask, axis)| self.indices.fact(mask).axis(axis).equal();
-        let masked = mask.zip(long).map_or(most, equal);
-        most.min(masked)
+        let masked = op.mask.zip(long).map_or(most, equal);
+        let aligned = op.at.map_or(most, |at| self.indices.fact(at).divisor());
+        most.min(masked).min(aligned)
     }
 }

@@ -34,6 +34,7 @@ fn lower(block: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> 
 mod checks;
 mod counts;
 mod edges;
+mod order;
 mod reductions;
 mod scans;
 mod sizes;
@@ -435,43 +436,6 @@ fn rows_of_a_matrix_move_in_vectors_where_strides_and_bounds_allow() {
         let requests = 2 * 2048 / 32 / widest + (2 / widest).max(1);
         assert_eq!(reports[0].total().requests, requests, "width {widest}");
     }
-}
-
-#[test]
-fn offsets_that_meet_again_are_found() {
-    // A parabola and crossing diagonals meet again; offsets that a loop moves on do not.
-    let source = "func @meet block (%y: ptr<i64> write, %z: ptr<i64> write, %w: ptr<i64> write) {
-        %i = arange start=0, end=64 : tile<64xi64>
-        %h = constant value=i64(20) : tile<64xi64>
-        %d = sub %i, %h : tile<64xi64>
-        %q = mul %d, %d : tile<64xi64>
-        store %y, %q, %i
-        %i2 = reshape %i : tile<8x8xi64>
-        %c = arange start=0, end=8 : tile<8xi64>
-        %c1 = expand_dims %c, axis=1 : tile<8x1xi64>
-        %c2 = expand_dims %c, axis=0 : tile<1x8xi64>
-        %c3 = broadcast %c1 : tile<8x8xi64>
-        %c4 = broadcast %c2 : tile<8x8xi64>
-        %s = add %c3, %c4 : tile<8x8xi64>
-        store %z, %s, %i2
-        %zero = constant value=i64(0) : i64
-        %n = constant value=i64(3) : i64
-        %step = constant value=i64(64) : tile<64xi64>
-        %e = for %zero, %n, [%i], step=1, stages=1 (%k: i64, %o: tile<64xi64>) {
-          store %w, %o, %i
-          %p = add %o, %step : tile<64xi64>
-          yield [%p]
-        } : tile<64xi64>
-      }";
-    let given = [
-        Given::Random(2000, 9),
-        Given::Random(15, 9),
-        Given::Random(192, 9),
-    ];
-    let reports = check(source, [1, 1, 1], &given);
-    // Only the first two stores find out which elements store: one barrier, and three in each of two
-    // rounds. The store in the loop waits for that of the iteration before, three times.
-    assert_eq!(reports[0].barriers, 2 * (1 + 3 * 2) + 3);
 }
 
 #[test]

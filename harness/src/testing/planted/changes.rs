@@ -137,18 +137,24 @@ pub(super) fn other_row(func: &mut Func, inst: Inst, by: [i64; 2]) -> bool {
     true
 }
 
-/// A run that is read as one that begins an element further.
+/// A run, or a part of a row, that is read as one that begins an element further.
 pub(super) fn other_begin(func: &mut Func, inst: Inst) -> bool {
-    let Op::SlotLoad(op::SlotLoad {
-        start: Some(start), ..
-    }) = *func.op(inst)
+    let (Op::SlotLoad(op::SlotLoad {
+        start: Some(begin), ..
+    })
+    | Op::RowLoad(op::RowLoad {
+        at: Some(begin), ..
+    })) = *func.op(inst)
     else {
         return false;
     };
-    let further = added_before(func, inst, start, 1);
-    if let Op::SlotLoad(op) = &mut func.inst_mut(inst).op {
-        op.start = Some(further);
-    }
+    let further = added_before(func, inst, begin, 1);
+    let (Op::SlotLoad(op::SlotLoad { start: begin, .. })
+    | Op::RowLoad(op::RowLoad { at: begin, .. })) = &mut func.inst_mut(inst).op
+    else {
+        return false;
+    };
+    *begin = Some(further);
     true
 }
 

@@ -45,8 +45,6 @@ const SPARED: &[Spared] = &[
             "schedule/onward.bir @written",
             "reduce/accumulators.bir @maps",
             "reduce/accumulators.bir @rows",
-            "scan/tree.bir @long",
-            "sort/in_loops.bir @counted",
             "schedule/chained_in_turn.bir @chained",
             "schedule/place.bir @asked",
             "tiles/join.bir @two_numbers",

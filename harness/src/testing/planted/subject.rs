@@ -18,11 +18,12 @@ use crate::testing::filetests::Ready;
 
 /// The stages that faults are planted behind.
 pub(super) const PLANTED_BEHIND: &[&str] = &[
-    "boxes", "assign", "place", "rotate", "homes", "results", "pipeline", "waits", "adjoin", "rows",
+    "boxes", "assign", "place", "rotate", "homes", "results", "pipeline", "waits", "adjoin",
+    "rows", "strips",
 ];
 
 /// Those of them that most functions pass unchanged: behind these, faults are planted in what they make.
-const RARE: &[&str] = &["boxes", "rotate", "waits", "adjoin", "rows"];
+const RARE: &[&str] = &["boxes", "rotate", "waits", "adjoin", "rows", "strips"];
 
 /// A function on a number of warps, without a fault.
 pub(super) struct Subject<'a> {

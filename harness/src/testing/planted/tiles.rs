@@ -259,6 +259,13 @@ const FAULTS: &[Fault] = &[
         Op::CopyRow(_),
         |func, inst| other_row(func, inst, [0, -1])
     ),
+    fault!(
+        "strips",
+        "a strip begins an element further",
+        Op::RowLoad(_),
+        other_begin
+    ),
+    fault!("strips", "strips are missing", Op::For(_)),
 ];
 
 /// The stage whose function a fault is planted in: `overlap` is a part of `pipeline`.

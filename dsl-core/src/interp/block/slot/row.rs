@@ -90,15 +90,18 @@ impl Machine<'_> {
         if row.is_under_way() {
             return Err(self.fault(inst, RowFault::Copying.into()));
         }
-        let elements = self.shape(op.row).elements();
-        let beyond = (0..elements).find(|&at| mask.get(at) != 0 && at as i64 >= row.count);
-        if let Some(element) = beyond {
-            let count = row.count;
+        let elements = self.shape(self.func.inst(inst).results[0]).elements();
+        let first = op.at.map_or(0, |at| self.index(at));
+        let place = |at: usize| first.wrapping_add(at as i64);
+        let is_outside = |at: usize| !(0..row.count).contains(&place(at));
+        let beyond = (0..elements).find(|&at| mask.get(at) != 0 && is_outside(at));
+        if let Some(at) = beyond {
+            let (element, count) = (place(at), row.count);
             return Err(self.fault(inst, RowFault::Beyond { element, count }.into()));
         }
         let read = |at| match mask.get(at) {
             0 => other.get(at),
-            _ => row.elements.get(at),
+            _ => row.elements.get(place(at) as usize),
         };
         let read = (0..elements).map(read).collect();
         Ok(vec![Elements::new(read)])
