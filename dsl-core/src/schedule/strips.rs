@@ -165,16 +165,20 @@ impl<'a> Finder<'a> {
     /// Whether an element follows from those of operands at its own place.
     fn is_step(&self, inst: Inst) -> bool {
         let op = self.func.op(inst);
-        match op {
-            Op::Load(load) => {
-                let parameter = self.func.parameter_index(load.base);
-                let access = parameter.map(|at| self.func.parameters[at].access);
-                access == Some(Access::Read) && !(self.may_end)(op)
-            }
-            Op::RowLoad(load) => load.at.is_none(),
-            Op::Arange(_) | Op::Constant(_) | Op::Splat(_) => true,
-            _ => op.is(Trait::elementwise) && op.is(Trait::pure) && op.regions().is_empty(),
+        if let Op::Load(load) = op {
+            let parameter = self.func.parameter_index(load.base);
+            let access = parameter.map(|at| self.func.parameters[at].access);
+            return access == Some(Access::Read) && !(self.may_end)(op);
         }
+        let is_source = matches!(
+            op,
+            Op::Arange(_)
+                | Op::Constant(_)
+                | Op::Splat(_)
+                | Op::RowLoad(op::RowLoad { at: None, .. })
+        );
+        let is_step = op.is(Trait::elementwise) && op.is(Trait::pure) && op.regions().is_empty();
+        is_source || is_step
     }
 }
 
@@ -278,24 +282,21 @@ impl Strip<'_> {
         };
         let layout = self.layout(result);
         let ty = self.builder.ty(result).with_shape(self.shape);
-        let made = match op {
-            _ if self.whole == Some(result) => {
-                let value = Literal::from_bits(DType::Bool, 1);
-                self.emit(Op::Constant(op::Constant { value }), ty, layout)
-            }
-            Op::Arange(op::Arange { start, .. }) => {
-                let end = start + self.shape.elements() as i64;
-                let own = self.emit(Op::Arange(op::Arange { start, end }), ty, layout);
-                let at = self.emit(Op::Splat(op::Splat { x: self.at }), ty, layout);
-                let (op, lhs, rhs) = (BinaryOp::Add, at, own);
-                self.emit(Op::Binary(op::Binary { op, lhs, rhs }), ty, layout)
-            }
-            Op::RowLoad(load) => {
-                let at = Some(self.at);
-                self.emit(Op::RowLoad(op::RowLoad { at, ..load }), ty, layout)
-            }
-            op => self.emit(op, ty, layout),
-        };
+        if self.whole == Some(result) {
+            let value = Literal::from_bits(DType::Bool, 1);
+            op = Op::Constant(op::Constant { value });
+        } else if let Op::RowLoad(load) = &mut op {
+            load.at = Some(self.at);
+        } else if let Op::Arange(range) = &mut op {
+            range.end = range.start + self.shape.elements() as i64;
+        }
+        let counts = matches!(op, Op::Arange(_));
+        let mut made = self.emit(op, ty, layout);
+        if counts {
+            let at = self.emit(Op::Splat(op::Splat { x: self.at }), ty, layout);
+            let (op, lhs, rhs) = (BinaryOp::Add, at, made);
+            made = self.emit(Op::Binary(op::Binary { op, lhs, rhs }), ty, layout);
+        }
         self.made.insert(result, made);
     }
 

@@ -93,7 +93,7 @@ fn beside_rows(
         });
         let whole = |access: &MemoryAccess| MemoryAccess {
             mask: None,
-            ..access.clone()
+            ..*access
         };
         let widest = others
             .map(|(_, (_, axis), access)| bits(&whole(access), *axis))
