@@ -1,5 +1,7 @@
 //! Sums of constants times products of scalars: steps and first elements of tiles of indices.
 
+use std::collections::BTreeMap;
+
 use crate::builder::Builder;
 use crate::ir::Value;
 
@@ -98,16 +100,38 @@ impl Linear {
         factors.copied()
     }
 
-    /// The sum without multiples of a power of two with this log2, where `divisor` says how often two divides a value.
+    /// A sum that differs from it by a multiple of a power of two, of which this is the log2, below 63, and is the same for many
+    /// that do. `divisor` says how often two divides a value.
     #[must_use]
     pub fn modulo(&self, bits: u32, divisor: &dyn Fn(Value) -> u32) -> Self {
         let mut rest = self.clone();
-        rest.constant &= (1 << bits) - 1;
+        let mask = (1 << bits) - 1;
+        rest.constant &= mask;
+        for (_, times) in &mut rest.products {
+            *times &= mask;
+        }
         rest.products.retain(|(factors, times)| {
             let divisors = factors.iter().map(|&factor| divisor(factor));
-            times.trailing_zeros() + divisors.sum::<u32>() < bits
+            *times != 0 && times.trailing_zeros() + divisors.sum::<u32>() < bits
         });
         rest
+    }
+
+    /// The sum with other values in the place of its own.
+    #[must_use]
+    pub fn with(&self, now: &dyn Fn(Value) -> Value) -> Self {
+        let mut products: BTreeMap<Vec<Value>, i64> = BTreeMap::new();
+        for (factors, times) in &self.products {
+            let mut factors: Vec<Value> = factors.iter().map(|&factor| now(factor)).collect();
+            factors.sort_unstable();
+            let known = products.entry(factors).or_default();
+            *known = known.wrapping_add(*times);
+        }
+        products.retain(|_, times| *times != 0);
+        Self {
+            constant: self.constant,
+            products: products.into_iter().collect(),
+        }
     }
 
     /// The number times it.

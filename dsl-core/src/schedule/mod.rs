@@ -3,7 +3,7 @@
 //! [`assign`] chooses layouts for what is computed, [`place`] gives every op its tiles in the layouts that
 //! `form` says it asks for. What is printed between the two states what matters. [`homes`] and
 //! [`pipeline`] put operands and loads that run ahead into shared memory, [`results`] what bulk copies take from there,
-//! [`rows`] what they bring there for lanes; what comes out is lowered as it stands.
+//! [`rows`] what they bring there for lanes, and [`strips`] stores that in parts; what comes out is lowered as it stands.
 
 pub mod adjoin;
 mod ahead;

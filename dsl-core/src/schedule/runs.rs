@@ -150,7 +150,7 @@ impl<'a> Runs<'a> {
     }
 
     /// The axis along which numbers count up by one, where they are more than one along no other.
-    fn counts(&self, numbers: Value) -> Option<usize> {
+    pub(super) fn counts(&self, numbers: Value) -> Option<usize> {
         let (shape, fact) = (self.func.ty(numbers).shape, self.indices.fact(numbers));
         let mut long = (0..shape.rank()).filter(|&axis| shape.extent(axis) > 1);
         let (axis, None) = (long.next()?, long.next()) else {

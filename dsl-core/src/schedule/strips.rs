@@ -1,4 +1,4 @@
-//! Stores long rows strip by strip.
+//! Stores rows that are read again strip by strip.
 //!
 //! What is stored of a row that lies in shared memory can be made of any part of it alone. Of the whole row at once, assemblers
 //! load all that stands beside it, weights of each column among them, before they store anything, and spill. So a loop makes a
@@ -21,11 +21,13 @@ use crate::passes::dce::dce;
 use crate::passes::indices::Indices;
 use crate::target::Target;
 
-/// Log2 of the fewest elements of a strip that a lane has, and of the fewest vectors.
+/// Log2 of the fewest elements of a strip that a lane has.
 const HELD: usize = 3;
+
+/// Log2 of the fewest vectors of a strip that a lane has.
 const VECTORS: usize = 1;
 
-/// Makes loops over strips of the stores of what is read in long rows.
+/// Makes loops over strips of the stores of what is read again in rows, and made of other loads too.
 ///
 /// # Errors
 /// None that the function did not have before.
@@ -46,6 +48,7 @@ pub(super) fn strips(
         return Ok(func);
     }
     let mut func = func.into_inner();
+    func.keep_sites();
     for strips in found {
         func = strips.roll(func)?;
     }
@@ -109,14 +112,15 @@ impl<'a> Finder<'a> {
         if shape.rank() != 1 || (self.may_end)(self.func.op(inst)) {
             return None;
         }
-        let layout = self.func.layout(store.offsets)?;
-        let strip = strip_of(self.func.linear(layout))?;
+        // Elements are stored apart, also where the launch knows nothing of it.
+        runs.counts(store.offsets)?;
         let chain = self.chain(inst, shape)?;
-        let has = |is: fn(&Op) -> bool| chain.iter().any(|&it| is(self.func.op(it)));
-        let reads_row = has(|op| matches!(op, Op::RowLoad(_)));
-        if !reads_row || !has(|op| matches!(op, Op::Load(_))) {
+        let reads_beside = |&it: &Inst| matches!(self.func.op(it), Op::Load(_));
+        if !chain.iter().any(reads_beside) || !self.reads_again(&chain) {
             return None;
         }
+        let layout = self.func.layout(store.offsets)?;
+        let strip = strip_of(self.func.linear(layout))?;
         let is_cheap = |inst: Inst| {
             let mut results = self.func.inst(inst).results.iter();
             results.all(|it| self.cheap.contains(it))
@@ -157,6 +161,18 @@ impl<'a> Finder<'a> {
         Some(chain)
     }
 
+    /// Whether instructions read a row that others read too.
+    fn reads_again(&self, chain: &[Inst]) -> bool {
+        chain.iter().any(|&inst| {
+            let Op::RowLoad(op::RowLoad { row, .. }) = self.func.op(inst) else {
+                return false;
+            };
+            let mut users = self.users[row].iter();
+            let is_load = |inst: Inst| matches!(self.func.op(inst), Op::RowLoad(_));
+            users.any(|&inst| is_load(inst) && !chain.contains(&inst))
+        })
+    }
+
     fn tiles(&self, inst: Inst) -> Vec<Value> {
         let operands = self.func.op(inst).operands().into_iter();
         operands.filter(|&it| is_tile(self.func, it)).collect()
@@ -193,7 +209,7 @@ fn strip_of(layout: &LinearLayout) -> Option<LinearLayout> {
         .take_while(|&(&column, bit)| column == 1 << bit);
     let held = HELD.max(neighbours.count() + VECTORS);
     let (kept, left) = layout.register_columns().split_at_checked(held)?;
-    let highest = bits - left.len() as u32;
+    let highest = bits.checked_sub(left.len() as u32)?;
     let counts = left
         .iter()
         .zip(highest..)
@@ -277,7 +293,8 @@ impl Strip<'_> {
         self.unmask(&mut op);
         op.map_operands(&mut |value| self.made.get(&value).copied().unwrap_or(value));
         let Some(&result) = data.results.first() else {
-            self.builder.emit(op, &[]);
+            let store = self.builder.emit(op, &[]);
+            self.builder.func_mut().inst_mut(store).site = data.site;
             return;
         };
         let layout = self.layout(result);
@@ -291,18 +308,23 @@ impl Strip<'_> {
             range.end = range.start + self.shape.elements() as i64;
         }
         let counts = matches!(op, Op::Arange(_));
-        let mut made = self.emit(op, ty, layout);
+        let mut made = self.emit(op, data.site, (ty, layout));
         if counts {
-            let at = self.emit(Op::Splat(op::Splat { x: self.at }), ty, layout);
-            let (op, lhs, rhs) = (BinaryOp::Add, at, made);
-            made = self.emit(Op::Binary(op::Binary { op, lhs, rhs }), ty, layout);
+            let at = Op::Splat(op::Splat { x: self.at });
+            let lhs = self.emit(at, None, (ty, layout));
+            let (op, rhs) = (BinaryOp::Add, made);
+            let sum = Op::Binary(op::Binary { op, lhs, rhs });
+            made = self.emit(sum, None, (ty, layout));
         }
         self.made.insert(result, made);
     }
 
-    fn emit(&mut self, op: Op, ty: Type, layout: Option<Layout>) -> Value {
-        let made = self.builder.declared(op, ty);
-        self.builder.func_mut().set_layout(made, layout);
+    fn emit(&mut self, op: Op, site: Option<u32>, (ty, layout): (Type, Option<Layout>)) -> Value {
+        let inst = self.builder.emit(op, &[ty]);
+        let func = self.builder.func_mut();
+        func.inst_mut(inst).site = site;
+        let made = func.inst(inst).results[0];
+        func.set_layout(made, layout);
         made
     }
 

@@ -18,8 +18,8 @@ use crate::passes::linear::Linear;
 pub(super) enum Owner {
     /// The first lane of the first warp does them: what a scalar is stored or combined by.
     First,
-    /// Offsets that count up by one from this number on, which is as good as any that is a multiple of their count away, and
-    /// their layout give each address to one lane.
+    /// Offsets that count up by one over a whole tile, the first of them modulo the elements of the tile. The layout gives each
+    /// address to one lane.
     Of(Linear, Rc<LinearLayout>),
 }
 
@@ -108,11 +108,8 @@ impl Lowering<'_> {
                 let effect = access.effect;
                 let owned = self.owned(access.offsets, effect).filter(is_steady);
                 // Copies end at any time.
-                let at_once = matches!(
-                    op,
-                    Op::Load(_) | Op::Store(_) | Op::AtomicReduce(_) | Op::AtomicFetch(_)
-                );
-                let owned = owned.filter(|_| at_once);
+                let copies = matches!(op, Op::CopyLanes(_) | Op::CopyRun(_) | Op::CopyRow(_));
+                let owned = owned.filter(|_| !copies);
                 self.pending.touch(argument, Touch { owned, effect });
             }
         }
@@ -131,7 +128,9 @@ impl Lowering<'_> {
             && facts.axis(0).counting() == bits
             && !layout.is_replicated();
         let from = || match self.indices.origin(offsets) {
-            Some(origin) => origin.modulo(bits, &|value| self.indices.fact(value).divisor()),
+            Some(origin) => origin
+                .modulo(bits, &|value| self.indices.fact(value).divisor())
+                .with(&|value| self.firsts[value]),
             None => Linear::symbol(self.firsts[offsets]),
         };
         distinct.then(|| Owner::Of(from(), layout))

@@ -210,9 +210,14 @@ impl Lowering<'_> {
     /// Log2 of how many elements of a row are read at once, which have one mask.
     fn vector_bits_of(&self, ty: &Type, dtype: DType, op: &op::RowLoad) -> u32 {
         let most = (self.target.vector_bytes / dtype.bytes()).ilog2();
-        let long = (0..ty.shape.rank()).find(|&axis| ty.shape.extent(axis) > 1);
-        let equal = |(mask, axis)| self.indices.fact(mask).axis(axis).equal();
-        let masked = op.mask.zip(long).map_or(most, equal);
+        let mut long = (0..ty.shape.rank()).filter(|&axis| ty.shape.extent(axis) > 1);
+        let masked = op
+            .mask
+            .map_or(most, |mask| match (long.next(), long.next()) {
+                (None, _) => most,
+                (Some(axis), None) => self.indices.fact(mask).axis(axis).equal(),
+                (Some(_), Some(_)) => 0,
+            });
         let aligned = op.at.map_or(most, |at| self.indices.fact(at).divisor());
         most.min(masked).min(aligned)
     }
