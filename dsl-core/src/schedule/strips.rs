@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::origin::{Origin, origins};
 use super::read_back::insert_before;
+use super::reread::has_reread;
 use super::runs::{Firsts, Runs};
 use super::{MayEnd, PlacedFunc, is_tile};
 use crate::builder::Builder;
@@ -36,6 +37,9 @@ pub(super) fn strips(
     target: &Target,
     may_end: MayEnd<'_>,
 ) -> Result<PlacedFunc, Diagnostics> {
+    if !has_reread(&func) {
+        return Ok(func);
+    }
     let found = {
         let indices = Indices::of(&func);
         let runs = Runs::of(&func, &indices, target);
